@@ -30,8 +30,7 @@ type Common struct {
 	QPs         []int           // of a sweep; one of 0 stands for the plan's
 	Outstanding []int           // calls on a connection; one of 0 stands for the plan's depth
 
-	// What workloads add: what they leave out, which is said before anything is measured, and figures of others that
-	// their results are read against.
+	// What workloads add: what they leave out, and published figures that their results are read against.
 	Left      []Left
 	Published []reports.Published
 }
@@ -99,8 +98,7 @@ func Checked(points []engine.Point, check func(engine.Point) error) ([]engine.Po
 	return points, nil
 }
 
-// OfCalls are the points of a workload of calls: one for each rate, number of
-// connections, and number of calls outstanding.
+// OfCalls are a point for each rate, number of connections, and number of calls outstanding.
 func (c *Common) OfCalls(pt engine.Point) (points []engine.Point) {
 	for _, rate := range c.Rates {
 		for _, q := range c.QPs {

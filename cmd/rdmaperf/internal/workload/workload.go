@@ -15,8 +15,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// A Workload is everything that tells it from the others. Its flags belong to one command line, and its two sides do
-// not read them: what they need is in the point.
+// A Workload is everything that tells it from the others. Its sides read no flags: what they need is in the point.
 type Workload interface {
 	Meta() Meta
 
@@ -46,12 +45,10 @@ type Meta struct {
 	// OwnThreads: it has as many threads as connections, whose CPUs nobody can name.
 	OwnThreads bool
 
-	// Over is the error of a stack that cannot do a point, as far as the point's operation, size and Needs do not say it;
-	// nil: there is none. It is asked before anything starts.
+	// Over is asked before anything starts for why a stack cannot do a point, beyond its operation, size and Needs.
 	Over func(transports.Stack, engine.Point) error
 
-	// Means are flags of the load that mean this workload when none is named. All named workloads must have them.
-	// Takes are flags of others that it has, too.
+	// Means are flags of the load that mean this workload when none is named; Takes are flags of others that it has.
 	Means []string
 	Takes []string
 
@@ -73,8 +70,7 @@ func Table(all ...Workload) engine.Table {
 	return t
 }
 
-// Register adds the flags of all workloads to set. It returns the names of those that each has added and of those that
-// mean it, in the order of the help.
+// Register adds the flags of all workloads to set, and returns the names of those that each added or that mean it.
 func Register(all []Workload, set *pflag.FlagSet) (flags [][]string) {
 	sorted := set.SortFlags
 	set.SortFlags = false
@@ -125,7 +121,6 @@ func ForCalls(all []Workload) Workload {
 	return all[slices.IndexFunc(all, func(w Workload) bool { return w.Meta().Calls })]
 }
 
-// claim is a flag and the workloads that have it.
 type claim struct {
 	flag  string
 	of    []string // the first is the one that the flag is of

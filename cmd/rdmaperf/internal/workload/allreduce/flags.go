@@ -1,8 +1,5 @@
-// Package allreduce is the workload of an all-reduce: ranks, each a process, add up vectors of float32 with a
-// rendezvous that registers the user's buffers.
-//
-// The ranks are server processes of the engine and end with the run. This process is their parent and no rank. All are
-// on one machine, and share its memory bandwidth.
+// Package allreduce is the workload of an all-reduce: ranks, each a server process of the engine on one machine, add up
+// vectors of float32 with a rendezvous that registers the user's buffers. This process is their parent and no rank.
 package allreduce
 
 import (
@@ -35,7 +32,6 @@ const (
 	maxIterations = 1 << 20
 )
 
-// Words of --buffers.
 const (
 	fresh  = "fresh"
 	reused = "reused"
@@ -62,7 +58,6 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// over refuses stacks that cannot have their ends in several processes.
 func over(s transports.Stack, pt engine.Point) error {
 	if s.Caps().InProcess {
 		return &reports.ExitError{Code: reports.ExitNotRun, Hint: "--transport iwarp",
@@ -86,7 +81,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 	f.shared.Register(set)
 }
 
-// Points are one for each size: its ranks take all arms.
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "tx-depth"); s != "" && c.Alone() {
 		return nil, values.Wrong(s, "the workload allreduce has one connection for each pair of its --ranks")
@@ -202,8 +196,7 @@ func (o *options) words(size int) string {
 // mostHeld keeps sums of what an unknown peer asks for from wrapping; no budget is as large.
 const mostHeld = 1 << 50
 
-// needs is what one rank holds: what it adds, the sum, what arrives, memory that it has
-// yet to give back, the times of its iterations, and its mesh. checked keeps it there.
+// needs is what one rank holds. checked keeps it there.
 func (o *options) needs(size int) engine.Memory {
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)

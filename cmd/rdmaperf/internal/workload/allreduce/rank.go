@@ -25,9 +25,8 @@ type Link interface {
 	Receive(ctx context.Context, v any) error
 }
 
-// serveRank is the life of a rank: it does what its parent says until the link or ctx ends, or until something fails,
-// which it says. It owns the device that it opens, and everything below it. One thread does everything: computation and
-// communication overlap only in what the device does by itself.
+// serveRank is the life of a rank: it obeys its parent until the link or ctx ends, or until something fails, which it
+// says. One thread does everything: computation and communication overlap only in what the device does by itself.
 func serveRank(ctx context.Context, link Link, open func(stack string) (rdma.Device, error)) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -74,7 +73,6 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// obey does what an order says, in the only order there is.
 func (s *server) obey(ctx context.Context, o Order) (a Answer, err error) {
 	switch {
 	case o.Hello != nil && s.dev == nil:
@@ -102,14 +100,14 @@ type Order struct {
 	Run   *Run   `json:"run,omitempty"`
 }
 
-// Hello is the first: what the rank is.
+// Hello is the first order: what the rank is.
 type Hello struct {
 	Stack  string `json:"stack"`
 	Listen string `json:"listen"` // "host:port"
 	mesh.Config
 }
 
-// Join is the second: where the others are.
+// Join is the second order: where the others are.
 type Join struct {
 	Addrs []string `json:"addrs"`
 	Token uint64   `json:"token"`
@@ -165,7 +163,6 @@ const (
 
 var errSum = errors.New("wrong sum")
 
-// reducer is what ranks meet at: a mesh.
 type reducer interface {
 	Barrier(ctx context.Context) error
 	Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) error
@@ -182,7 +179,7 @@ type work struct {
 	times Times
 }
 
-// run takes a measurement: every iteration adds other numbers, and all sums are compared outside the measured time.
+// run takes a measurement: every iteration adds other numbers, and sums are compared outside the measured time.
 func (s *server) run(ctx context.Context, r *Run) (_ *Times, err error) {
 	if r.Bytes < elem || r.Bytes%elem != 0 || r.Iterations < 1 || r.Warmup < 0 || r.Deferred < 0 {
 		return nil, fmt.Errorf("%d iterations of %d bytes: %w", r.Iterations, r.Bytes, rdma.ErrInvalid)
@@ -248,7 +245,6 @@ func (w *work) all(ctx context.Context) error {
 	return nil
 }
 
-// iteration is one all-reduce: MPI_Allreduce with two buffers.
 func (w *work) iteration(ctx context.Context, i int, note bool) error {
 	t0 := time.Now()
 	if w.Fresh {
@@ -289,7 +285,6 @@ func (w *work) iteration(ctx context.Context, i int, note bool) error {
 	return nil
 }
 
-// take maps both buffers and touches every page, as the owner of new memory does.
 func (w *work) take() (err error) {
 	for _, b := range []*rdma.Buffer{&w.in, &w.out} {
 		if *b, err = w.arm.Take(w.Bytes); err != nil {
@@ -303,7 +298,6 @@ func (w *work) take() (err error) {
 	return nil
 }
 
-// give returns the buffers that are there.
 func (w *work) give() error {
 	var errs []error
 	for _, b := range []*rdma.Buffer{&w.in, &w.out} {
@@ -318,7 +312,6 @@ func (w *work) give() error {
 // period is after how many elements numbers come again; with 32 ranks every sum is far below 2^24 and so exact.
 const period = 1024
 
-// number is an element of the sum of p ranks, whose own numbers add up to sum.
 func number(k, shift, p, sum int) float32 { return float32(p*((k+shift)&(period-1)) + sum) }
 
 func fill(v []float32, shift, p, sum int) {
@@ -331,7 +324,6 @@ func fill(v []float32, shift, p, sum int) {
 	}
 }
 
-// compare requires what fill writes.
 func compare(v []float32, shift, p, sum int) error {
 	var want [period]float32
 	fill(want[:], shift, p, sum)
@@ -346,12 +338,11 @@ func compare(v []float32, shift, p, sum int) error {
 	return nil
 }
 
-// noise is what the machine took from the rank until now: the calling thread does its work.
+// noise is the machine's on the calling thread, which does the rank's work.
 func noise() reports.Noise {
 	return disturbance.WithSockets(disturbance.Of(unix.Gettid()).Read(), disturbance.Sockets())
 }
 
-// cpuTime is the process's, in ns.
 var cpuTime = func() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

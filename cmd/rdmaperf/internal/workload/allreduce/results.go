@@ -28,8 +28,7 @@ type Allreduce struct {
 	Map    *reports.Latency `json:"map,omitempty"` // both buffers, with a touch of each page
 	Unmap  *reports.Latency `json:"unmap,omitempty"`
 
-	// BusBytesPerSecond is the size times 2(n-1)/n for n ranks over the mean time: what
-	// the slowest link of a ring carries, as NCCL's tests count it (PERFORMANCE.md there).
+	// BusBytesPerSecond is the size times 2(n-1)/n for n ranks over the mean time (NCCL's tests, PERFORMANCE.md).
 	BusBytesPerSecond float64 `json:"bus_bytes_per_second"`
 
 	CPUNs        int64            `json:"cpu_ns"`          // of all ranks in all iterations, with filling and comparing

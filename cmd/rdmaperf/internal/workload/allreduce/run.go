@@ -26,7 +26,6 @@ const (
 	probePart     = 8      // of a window is tried before it, as the first iterations are slower
 )
 
-// Server is the life of one rank.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	o, err := engine.ReadOptions(s.Point, (*options).check)
 	if err != nil {
@@ -144,8 +143,7 @@ func one(ctx context.Context, r *engine.Run, g *group, o *options, order Run) (r
 	return res, nil
 }
 
-// disturbed is what the machine took from the rank that it took most from: the slowest rank counts. The process that
-// coordinates them is idle.
+// disturbed is what the machine took from the rank that it took most from: the slowest counts.
 func disturbed(times []*Times) *reports.Disturbance {
 	worst := slices.MaxFunc(times, func(a, b *Times) int {
 		return cmp.Compare(a.Noise.RunQueueWaitNs, b.Noise.RunQueueWaitNs)
@@ -161,7 +159,6 @@ func disturbed(times []*Times) *reports.Disturbance {
 	return d
 }
 
-// fit is how many iterations fill a window, as the slowest rank needed for some.
 func fit(window time.Duration, iterations int, times []*Times) int {
 	most := int64(1)
 	for _, t := range times {
@@ -171,8 +168,7 @@ func fit(window time.Duration, iterations int, times []*Times) int {
 	return int(min(max(n, leastMeasured), mostMeasured))
 }
 
-// detail makes one figure of those of the ranks: in each iteration the slowest counts. tookNs is the time of all
-// iterations, without their barriers and without filling and comparing.
+// detail has the slowest rank of each iteration. tookNs is of all iterations, without barriers, filling and comparing.
 func detail(size int, o *options, order Run, times []*Times) (d *Allreduce, tookNs int64) {
 	n := reports.NewRecorder
 	total, reduce, mapped, unmapped := n(), n(), n(), n()
@@ -208,7 +204,6 @@ func detail(size int, o *options, order Run, times []*Times) (d *Allreduce, took
 	return d, tookNs
 }
 
-// group is ranks at work, by their links. It belongs to one goroutine.
 type group struct {
 	name, label string // of the stack
 	links       []Link
@@ -216,7 +211,6 @@ type group struct {
 	failed      bool
 }
 
-// join makes the ranks open their devices, each listen on its host, and connect to each other.
 func join(ctx context.Context, links []Link, hosts []string, hello Hello) (*group, error) {
 	g := &group{links: links, pids: make([]int, len(links))}
 	hello.Size = len(links)
@@ -242,7 +236,6 @@ func join(ctx context.Context, links []Link, hosts []string, hello Hello) (*grou
 	return g, err
 }
 
-// run has all ranks take a measurement, which may last as long as limit.
 func (g *group) run(ctx context.Context, o Run, limit time.Duration) ([]*Times, error) {
 	answers, err := g.all(ctx, limit, func(int) Order { return Order{Run: &o} })
 	if err != nil {
@@ -260,11 +253,9 @@ func (g *group) run(ctx context.Context, o Run, limit time.Duration) ([]*Times, 
 	return times, nil
 }
 
-// grace is how long the others are heard after a failure: the end of one process is the
-// reason for what the others say, and may be noticed after that. Arbitrary.
+// grace is how long others are heard after a failure, as one's end may be noticed after its effects. Arbitrary.
 const grace = 500 * time.Millisecond
 
-// all tells every rank its order and waits for every answer.
 func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) Order) ([]Answer, error) {
 	if g.failed {
 		return nil, fmt.Errorf("the ranks failed before: %w", rdma.ErrState)
@@ -310,7 +301,6 @@ func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) 
 	return answers, fault
 }
 
-// cause is what a link says without where.
 func cause(err error) error {
 	var exit *reports.ExitError
 	if errors.As(err, &exit) && exit.Err != nil {
@@ -319,7 +309,6 @@ func cause(err error) error {
 	return err
 }
 
-// faulty is what a rank said of itself.
 func faulty(r int, f *Fault) error {
 	e := &reports.ExitError{Code: reports.ExitFailed, Operation: fmt.Sprintf("rank %d", r), Err: errors.New(f.Message)}
 	switch {

@@ -1,10 +1,6 @@
-// Package clients is the workload of a server's memory by the number of its clients, each of them a machine: rings of
-// LITE, one for each client and port, receives of the longest message for each queue pair, or what a connection of
-// calls registers.
-//
-// All clients live in this process, and each has sent one message when the memory is read. Registered memory alone is
-// counted: what a program, a kernel driver or a NIC keeps for a queue pair is not known to a library. At most as many
-// clients as a cluster of LITE takes.
+// Package clients is the workload of a server's memory by the number of its clients, all in this process: rings of
+// LITE, receives of the longest message for each queue pair, or what a connection of calls registers. Only registered
+// memory is counted: what a driver or a NIC keeps is not known to a library.
 package clients
 
 import (
@@ -34,13 +30,10 @@ import (
 const Name = "clients"
 
 const (
-	op = "count"
-	// mostClients leave the server its place in a cluster.
+	op          = "count"
 	mostClients = lite.MaxNodes - 1
-	// receives of a queue pair, and calls that a client may have under way. Arbitrary: a
-	// quarter of LITE's RECV_DEPTH (lite.h).
-	receives = 64
-	// mostBytes bounds what a server registers.
+	// receives of a queue pair, and calls under way. Arbitrary: a quarter of LITE's RECV_DEPTH (lite.h).
+	receives  = 64
 	mostBytes = 1 << 30
 )
 
@@ -138,7 +131,6 @@ func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error)
 	return points, nil
 }
 
-// held is what a server holds for its clients.
 type held struct {
 	bytes, queuePairs int
 	messages          int64 // that arrived as they were sent
@@ -174,20 +166,18 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return nil
 }
 
-// message is that of a client, whose number is the message's.
 func message(b []byte, client int) {
 	drive.FillSender(b, 0)
 	drive.PutNumber(b, uint64(client))
 }
 
-// arrivals are the clients whose messages of so many bytes arrived as they were sent.
 type arrivals struct {
 	size int
 	mu   sync.Mutex
 	seen []bool // by client
 }
 
-// take is a message that arrived. One that changed, or comes again, counts for nobody.
+// take counts a message for its client, unless it changed or comes again.
 func (a *arrivals) take(b []byte) {
 	want := make([]byte, a.size)
 	a.mu.Lock()
@@ -211,7 +201,6 @@ func (a *arrivals) count() (n int64) {
 	return n
 }
 
-// ServeCall answers a call whose request is a message.
 func (a *arrivals) ServeCall(s *transports.Served) error {
 	a.take(s.Request.AppendTo(nil))
 	s.Response = []byte{1}
@@ -220,13 +209,11 @@ func (a *arrivals) ServeCall(s *transports.Served) error {
 
 const (
 	port = 1
-	// nodeArena is what a node of LITE needs for itself, and peerArena for each other node, bytes, with room to spare.
+	// nodeArena is what a node of LITE needs for itself, peerArena for each other node: bytes, generously.
 	nodeArena, peerArena = 8 << 20, 1 << 20
-	// messageTime bounds the wait for one message.
-	messageTime = 20 * time.Second
+	messageTime          = 20 * time.Second
 )
 
-// holdRings is a node that serves a port to nodes of their own.
 func holdRings(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	s := r.Stack.(*stack.Stack)
 	var closers []func() error
@@ -285,7 +272,6 @@ func holdRings(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	return h, nil
 }
 
-// holdCalls is a server of calls with a connection for each client.
 func holdCalls(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	opened, err := r.Open.Stack(r.Plan.Transport)
 	if err != nil {
@@ -328,7 +314,6 @@ func holdCalls(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	return h, nil
 }
 
-// holdNative is a queue pair for each client, with receives of the longest message.
 func holdNative(ctx context.Context, r *engine.Run, n int) (h held, err error) {
 	size := r.Point.Size
 	p, err := pairs.OpenReceiving(ctx, r, n, 1, receives)

@@ -20,11 +20,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// setUp sets up connection number n of a thread, makes its first round trip and ends it.
 type setUp func(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (times, error)
 
-// setups is the client's side of a phase. Its threads share the recorders, which
-// are written between connections, never inside a timed part.
+// setups is the client's side of a phase. Its threads write the recorders between connections, never in a timed part.
 type setups struct {
 	m     *engine.Measurement
 	lim   engine.Limits
@@ -39,7 +37,6 @@ type setups struct {
 	err    error // the first failure; a corruption wins
 }
 
-// phases takes a point through warm-up and measurement once the server listens, and ends it.
 func phases(ctx context.Context, m *engine.Measurement, one setUp) (err error) {
 	p := m.Plan
 	defer engine.ReserveProcs(m.Sh.QPs)()
@@ -66,7 +63,6 @@ func phases(ctx context.Context, m *engine.Measurement, one setUp) (err error) {
 	return m.End(ctx, err)
 }
 
-// start lets one thread go for each connection at once.
 func (s *setups) start() *engine.Phase {
 	r := &engine.Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,14 +101,12 @@ func (s *setups) fail(err error) {
 	}
 }
 
-// times are the stages of one connection, ns, and when its end was seen.
 type times struct {
 	took [numStages]int64
 	end  int64
 }
 
-// newTimes are those of a connection that was begun at t0, made of the process's own
-// resources at created, stood at t1, had its first answer at t2, and ended from t3 to t4.
+// newTimes are of a connection begun at t0, created then, connected at t1, answered at t2, and closed from t3 to t4.
 func newTimes(t0, created, t1, t2, t3, t4 int64) times {
 	return times{end: t4, took: [numStages]int64{stageCreate: created - t0, stageConnect: t1 - created,
 		stageFirst: t2 - t1, stageDisconnect: t4 - t3, stageReady: t2 - t0, stageFull: t2 - t0 + t4 - t3}}
@@ -135,7 +129,6 @@ func (s *setups) repeat(ctx context.Context, r *engine.Phase, index int, begin i
 	return nil
 }
 
-// sessions sets up sessions.
 type sessions struct {
 	tr     transports.Transport
 	addr   string
@@ -202,8 +195,7 @@ func (s *setups) record(took *[numStages]int64, t int64) {
 	}
 }
 
-// first is the first round trip: bytes of this connection alone, to the server's
-// window and back. It returns when they were there; they are compared after that.
+// first is a round trip of bytes of this connection alone. It returns when they were there; then they are compared.
 func (s *setups) first(session transports.Session, r *engine.Phase, index int, n int64) (int64, error) {
 	sh := s.m.Sh
 	mem := session.Local()
@@ -262,7 +254,6 @@ func (s *setups) compare(got []byte, state uint64, index int) error {
 		What: "first answer", Offset: i, Want: want, Got: got[i]})
 }
 
-// calls sets up connections of calls.
 type calls struct {
 	tr      transports.CallTransport
 	addr    string
@@ -315,7 +306,6 @@ func (c *calls) setUp(ctx context.Context, s *setups, r *engine.Phase, index int
 	return newTimes(t0, t0, t1, t2, t3, t4), nil
 }
 
-// first makes one call and returns when its answer was there; it is compared after that.
 func first(ctx context.Context, c engine.Caller, gen int, n int64) (answered int64, err error) {
 	if err := c.Begin(ctx, gen); err != nil {
 		return 0, err

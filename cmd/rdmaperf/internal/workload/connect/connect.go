@@ -1,11 +1,8 @@
-// Package connect is the workload of connection set-up: how long each of its stages takes, and how many connections a
-// second come about.
+// Package connect is the workload of connection set-up: how long each stage takes, and how many come about a second.
 //
-// Every thread opens a connection, makes a first round trip on it, closes it, and begins again. The round trip is a
-// write and a read of the same bytes in one Post: one-sided, because a message may not be sent before both sides agreed
-// to start, and no agreement comes free. By calls it is a call whose request and answer have the point's size; a stack
-// of calls does not say when its own resources are made, so that this stage is empty. The point's QPs are the
-// connections that are set up at once.
+// Every thread opens a connection, makes a first round trip, closes it, and begins again. The round trip is a write and
+// a read of the same bytes in one Post, because a message may not be sent before both sides agreed to start. By calls
+// it is a call of the point's size both ways. The point's QPs are the connections that are set up at once.
 package connect
 
 import (
@@ -26,7 +23,6 @@ import (
 
 const Name = "connect"
 
-// Stages of a connection's life.
 const (
 	stageCreate     = iota // window, queues and QP; nothing was sent
 	stageConnect           // the transport's own set-up
@@ -98,7 +94,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 		"connect: how many connections are set up at once, a thread each; a comma list or FROM:TO:STEP is a point each")
 }
 
-// Points are all operations, sizes and numbers of connections at once.
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if err := c.CheckOwnThreads(Name, "concurrency"); err != nil {
 		return nil, err
@@ -139,7 +134,6 @@ func check(p engine.Point) error {
 	return nil
 }
 
-// shape has a thread for each connection that is set up at once.
 func shape(s *engine.Setup) (*engine.Shape, error) {
 	if err := check(s.Point); err != nil {
 		return nil, engine.Refused(err)
@@ -167,8 +161,7 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	return sh, nil
 }
 
-// callConfig is what calls may be. Connections follow one another, so that a server may have those that just ended
-// beside those that are new, and some whose end it has not seen yet.
+// callConfig allows for connections whose end the server has not seen yet.
 func callConfig(sh *engine.Shape) transports.CallConfig {
 	cfg := drive.CallConfig(sh, 1)
 	cfg.Conns = 2*sh.QPs + 16
@@ -223,7 +216,6 @@ func complete(m *engine.Measurement, res *reports.Result) {
 		Full: s[stageFull].Snapshot()}
 }
 
-// Server takes connections, and serves first calls as the workload rpc does.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, err := shape(&s.Setup)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// serve serves a point of connection set-up: it listens for its whole time, and in every phase takes what comes.
 func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 	if err := s.HoldShape(sh, 0); err != nil {
 		return err
@@ -41,10 +40,9 @@ func serve(ctx context.Context, s *engine.Serve, sh *engine.Shape) error {
 	})
 }
 
-// hosts takes connections and keeps each until the client's thread that made it has the next one. One goroutine
-// accepts, as one listening thread does; each connection has one of its own, because a transport may need somebody's
-// polls to answer. It sleeps where that is possible: spinning would take the CPUs from the one that accepts. A client
-// that opens more than it said waits: at most places connections exist.
+// hosts takes connections and keeps each until the client's thread has the next one. Each has a goroutine, because a
+// transport may need polls to answer; it sleeps where it can, to leave the CPU to the one that accepts. A client that
+// opens more than it said waits for places.
 type hosts struct {
 	listener transports.Listener
 	events   bool // Wait works
@@ -54,7 +52,6 @@ type hosts struct {
 	group    sync.WaitGroup
 }
 
-// start takes connections until the run is halted.
 func (h *hosts) start() *engine.Phase {
 	r := &engine.Phase{Done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -77,7 +74,6 @@ func (h *hosts) start() *engine.Phase {
 	return r
 }
 
-// take accepts one connection and counts it, unless it is an unknown client's.
 func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	select {
 	case h.places <- struct{}{}:
@@ -108,7 +104,6 @@ func (h *hosts) take(ctx context.Context, n int64) (int64, error) {
 	return n + 1, nil
 }
 
-// host serves a connection until it ends or its place is needed, and closes it.
 func (h *hosts) host(ctx context.Context, s transports.Session) {
 	var done [4]transports.Done
 	for ctx.Err() == nil {

@@ -9,17 +9,13 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// The arms of a head-of-line measurement are next to each other over all stacks: what bulk costs a probe that waits
-// behind it (raw), that has a QP of its own, whose application cuts the bulk itself, and whose stack schedules.
-
 // armRow is one stack in one arm at one place; its runs are repeats.
 type armRow struct {
 	stack, arm, op string
 	runs           []*reports.Measured
 }
 
-// armTable is a place, whose rows are compared. What carries the bulk may differ between them: a stack without sessions
-// makes calls where others write.
+// armTable is a place whose rows are compared. A stack without sessions makes calls where others write.
 type armTable struct {
 	place
 	load   reports.Load // of the first row
@@ -28,7 +24,6 @@ type armTable struct {
 	rows   []*armRow
 }
 
-// armTables are the places that were measured in several ways.
 func armTables(results []reports.Result) (tables []*armTable) {
 	var all []*reports.Measured
 	for i := range results {
@@ -59,8 +54,7 @@ func armTables(results []reports.Result) (tables []*armTable) {
 	return tables
 }
 
-// raw is the row that another is held against: probes behind bulk on the one QP of the stack without its tiers, which
-// does the same operation. nil where that was not measured.
+// raw is the row that another is held against, nil where that was not measured.
 func (t *armTable) raw(of *armRow) *armRow {
 	for _, stack := range bareStacks(of.stack, of.op) {
 		k := slices.IndexFunc(t.rows,
@@ -72,8 +66,7 @@ func (t *armTable) raw(of *armRow) *armRow {
 	return nil
 }
 
-// bareStacks are what a stack is without its tiers, the least first. Messages are carried by any device below: iwarp is
-// what lite and sched over it stand on. Calls are not; there, the bare stack is the same carrier without a scheduler.
+// bareStacks are what a stack is without its tiers, the least first. Calls keep their carrier, without a scheduler.
 func bareStacks(stack, op string) (bare []string) {
 	layers := reports.Layers(stack)
 	if op == "call" {
@@ -89,7 +82,6 @@ func bareStacks(stack, op string) (bare []string) {
 	return bare
 }
 
-// median of one figure over the repeats, no number where they do not have it.
 func (r *armRow) median(name string) float64 {
 	var runs []*reports.Result
 	for _, s := range r.runs {
@@ -101,8 +93,7 @@ func (r *armRow) median(name string) float64 {
 	return math.NaN()
 }
 
-// lower tells how many times a row's figure is below that of its raw row, if neither is saturated: a latency is then
-// the prober's own backlog.
+// lower is how many times a figure is below the raw row's. Of a saturated one it would be the prober's backlog.
 func (t *armTable) lower(r *armRow, name string) string {
 	raw := t.raw(r)
 	if raw == nil || saturated(raw.runs) || saturated(r.runs) {

@@ -12,19 +12,16 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Methods of the server.
 const (
 	methodProbe = iota
 	methodBulk
 )
 
-// Groups of callers.
 const (
 	groupProbes = iota
 	groupBulk
 )
 
-// callShape is that of a point of calls, and what they may be.
 func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	if err := check(s.Point); err != nil {
 		return nil, transports.CallConfig{}, engine.Refused(err)
@@ -41,7 +38,6 @@ func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
 	return sh, cfg, nil
 }
 
-// byCalls measures the probes alone, the bulk alone, and both.
 func byCalls(ctx context.Context, r *engine.Run) error {
 	sh, cfg, err := callShape(&r.Setup)
 	if err != nil {
@@ -79,7 +75,6 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 	return k.Close(ctx, err)
 }
 
-// callsAlone measures the probes alone, then the bulk alone.
 func (h *HOL) callsAlone(ctx context.Context, k *drive.Calls) error {
 	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone,
 		drive.CallPhase{Lead: groupProbes})
@@ -110,7 +105,7 @@ func serveCalls(ctx context.Context, s *engine.Serve) error {
 	return drive.ServeCalls(ctx, s, sh, cfg, svc, fails)
 }
 
-// complete adds to a result what only this workload has. Its operations are those of the bulk.
+// complete adds to a result. Its operations are those of the bulk.
 func (h *HOL) complete(k *drive.Calls, res *reports.Result) {
 	sh, out := k.Sh, k.Out
 	bulk, ok := out.Detail.(*drive.CallsBeside)
@@ -127,7 +122,6 @@ func (h *HOL) complete(k *drive.Calls, res *reports.Result) {
 		bulk.Ops*int64(sh.Size+sh.Response)+2*h.Probes*h.ProbeSizeBytes)
 }
 
-// texts are the messages of a phase, by method: what a request may be and what answers it.
 type texts struct {
 	gen     int
 	in, out [2]*payload.Sequence
@@ -144,7 +138,6 @@ func newTexts(sh *engine.Shape, gen int) *texts {
 	return t
 }
 
-// caller makes unary calls of one method.
 type caller struct {
 	sh     *engine.Shape
 	conn   transports.CallConn
@@ -157,7 +150,6 @@ type caller struct {
 	c      transports.Call
 }
 
-// shared are the texts of the phase, which all callers of a point have.
 type shared struct {
 	mu  sync.Mutex
 	now *texts
@@ -172,7 +164,6 @@ func (s *shared) texts(sh *engine.Shape, gen int) *texts {
 	return s.now
 }
 
-// callers makes callers of a method.
 func callers(sh *engine.Shape) func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
 	share := new(shared)
 	return func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
@@ -199,7 +190,6 @@ func (c *caller) Prepare(n int64) {
 
 func (c *caller) Call() error { return c.k.Call(&c.c) }
 
-// Check compares the answer and counts the request.
 func (c *caller) Check(int64) (int64, error) {
 	if c.sh.Verify {
 		what := [...]string{methodProbe: "answer to a probe", methodBulk: "answer to a bulk call"}[c.method]

@@ -24,7 +24,6 @@ func Section(set *reports.Set) view.Section {
 	return s
 }
 
-// place is what results that are compared share.
 type place struct {
 	probe, interval, gap int64 // of the probes
 	depth                int
@@ -53,10 +52,8 @@ func places(set *reports.Set, sizes bool) []*reports.Group[place] {
 
 func (p place) title(what string) string { return what + ", bulk of " + reports.SizeLabel(p.bulk) }
 
-// describe is the place in words.
 func (p place) describe() string { return "bulk of " + reports.SizeLabel(p.bulk) + ", " + p.manner() }
 
-// manner is how bulk and probes come.
 func (p place) manner() string {
 	probes := "in a closed loop"
 	switch {
@@ -68,8 +65,7 @@ func (p place) manner() string {
 	return fmt.Sprintf("bulk depth %d, probes of %s %s, full round trip", p.depth, view.Plural(p.probe, "byte"), probes)
 }
 
-// armSeries are the samples of a figure, each stack in each variant a series of its own. The first of a stack has its
-// colour, and the others have colours that no stack has.
+// armSeries has each stack in each variant. The first of a stack has its colour, the others colours that no stack has.
 func armSeries(set *reports.Set, samples []*reports.Measured) (all []*reports.BySeries) {
 	free := len(set.Order)
 	arm := func(s *reports.Measured) (string, bool) { return Of(s.Result).arm(), true }
@@ -91,15 +87,12 @@ func armSeries(set *reports.Set, samples []*reports.Measured) (all []*reports.By
 	return all
 }
 
-// saturated tells that a repeat is.
 func saturated(runs []*reports.Measured) bool {
 	return slices.ContainsFunc(runs, func(s *reports.Measured) bool { return Of(s.Result).saturated() })
 }
 
-// pairRows are the percentiles of the pair chart.
 var pairRows = []string{"p50", "p99", "p99.9"}
 
-// probesOf are the latencies of probes in the slices of a series.
 func probesOf(b *reports.BySeries) (alone, loaded []*reports.Latency) {
 	for _, r := range b.Runs {
 		h := Of(r.Result)
@@ -184,9 +177,8 @@ func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 	return view.Figure{Title: title, Caption: k.describe(), Chart: chart, Data: data}
 }
 
-// sizeFigures are the probe's percentiles, and what the bulk costs, by the bulk size, of every stack in every arm; none
-// for a single size. sRDMA (Wang, Wang and Li, APNet'23) claims with such a figure that the latency of a small urgent
-// message grows with the size of the bulk where they share a queue, and does not where they are scheduled.
+// sizeFigures are percentiles of probes and costs of bulk by bulk size. sRDMA (Wang, Wang and Li, APNet'23) claims by
+// such a figure that latency grows with it only where both share a queue.
 func sizeFigures(set *reports.Set) (figures []view.Figure) {
 	for _, g := range places(set, false) {
 		sizes := bulkSizes(g.Samples)
@@ -228,15 +220,13 @@ func bulkSizes(samples []*reports.Measured) (sizes []int64) {
 	return slices.Compact(sizes)
 }
 
-// ofSize are the runs of a series with a bulk size.
 func ofSize(b *reports.BySeries, size int64) []*reports.Measured {
 	return slices.DeleteFunc(slices.Clone(b.Runs), func(s *reports.Measured) bool {
 		return Of(s.Result).BulkSizeBytes != size
 	})
 }
 
-// bySize is one line. What is saturated has no place on it: it would be the prober's own
-// backlog, which grows with the window. The table under the figure has it.
+// bySize is one line. What is saturated is not on it: it would be the prober's backlog, which grows with the window.
 func bySize(b *reports.BySeries, sizes []int64, name string) view.Series {
 	l := view.Series{Name: b.Series + ", " + name, Short: b.Short + " " + name, Slot: b.Slot, Thin: name == "p99"}
 	gap, figure := false, "loaded."+name
@@ -265,7 +255,6 @@ func costs(runs []*reports.Measured) (gb float64, words string) {
 	return gb, fmt.Sprintf("%s s/GB\n%s an operation", view.Digits3(gb), view.NsLabel(median(runs, "cpu.op")))
 }
 
-// costBySize is what a gigabyte of bulk costs a series by its size.
 func costBySize(b *reports.BySeries, sizes []int64) view.Series {
 	l := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 	for _, n := range sizes {
@@ -277,7 +266,6 @@ func costBySize(b *reports.BySeries, sizes []int64) view.Series {
 	return l
 }
 
-// costCharts are the CPU figures of one place, a bar for each stack in each arm.
 func costCharts(k place, arms []*reports.BySeries) []view.Figure {
 	title := k.title("CPU of both sides under load")
 	chart := &view.BarChart{Title: title, XLabel: "CPU [s/GB]", Unit: view.Digits3}

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// parts says what the client does in a phase.
 type parts struct{ bulk, probes bool }
 
 type clientLane struct {
@@ -25,9 +24,8 @@ type clientLane struct {
 	answered bool   // the phase's barrier was
 }
 
-// client is the client's side: it keeps the bulk stream full, starts probes when they are due, and polls the one or two
-// QPs. The clock is read once a turn, and once for each echo. An open-loop probe is timed from its intended start, so
-// the time that this thread spends on posting bulk counts, as it would for an application with one thread.
+// client keeps the bulk stream full, starts probes when due, and polls. The clock is read once a turn, and for each
+// echo. An open-loop probe is timed from its intended start, so time that this thread spends on posting bulk counts.
 type client struct {
 	parts       // of the next phase
 	set         *setup
@@ -111,8 +109,7 @@ func (d *client) Loop(*engine.Worker) func() error {
 	return d.run
 }
 
-// run is one phase. The window ends when every echo is here and a round trip
-// behind the last bulk operation proves that all of it arrived.
+// run is one phase, which ends when every echo is here and a round trip proves that the bulk arrived.
 func (d *client) run() error {
 	w := d.w
 	deadline := w.Open()
@@ -128,7 +125,6 @@ func (d *client) run() error {
 	return err
 }
 
-// flow lasts until the limits are reached.
 func (d *client) flow(deadline int64) error {
 	w := d.w
 	for {
@@ -168,7 +164,6 @@ func (d *client) overdue(end int64) {
 	d.w.Unsent = d.pace.Overdue(end, d.w.Rec.AtLeast)
 }
 
-// enough reports that the iterations are done: probes where there are any.
 func (d *client) enough() bool {
 	switch ops := d.w.Lim.Ops; {
 	case ops == 0:
@@ -180,7 +175,6 @@ func (d *client) enough() bool {
 	}
 }
 
-// idle reports that nothing is under way.
 func (d *client) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
 
 func (d *client) pushBulk() error {
@@ -207,8 +201,7 @@ func (d *client) pushBulk() error {
 	return err
 }
 
-// own bounds a batch of k bulk messages to a pass of writes that the target compares, and asks for that at
-// its end. Until the answer is here, nothing may be posted.
+// own bounds a batch to a pass that the target compares, and asks for that at its end; until then nothing is posted.
 func (d *client) own(l *clientLane, k int) (int, error) {
 	sh := l.Sh
 	if !sh.Verify || l.Kind != transports.KindWrite {
@@ -229,8 +222,7 @@ func (d *client) own(l *clientLane, k int) (int, error) {
 	return 0, err
 }
 
-// pushSlices posts slices of the bulk messages as far as the application's window goes. A message that is begun is
-// always ended; more: whether another may begin. out counts slices here, and posted whole messages.
+// pushSlices posts slices, which out counts, as far as the window goes, and ends messages. more: another may begin.
 func (d *client) pushSlices(more bool) error {
 	l, sh := d.bulk, d.w.Sh
 	for l.Out < d.set.AppWindow {
@@ -259,8 +251,7 @@ func (d *client) pushSlices(more bool) error {
 	return nil
 }
 
-// pushProbes posts the probes that are due at t, as far as there is room. A probe
-// that finds none keeps its intended start.
+// pushProbes posts the probes that are due at t. One that finds no room keeps its intended start.
 func (d *client) pushProbes(t int64) error {
 	l, sh := d.probe, d.w.Sh
 	for int(d.posted-d.echoed) < d.set.probeSlots && d.leaving < d.set.probeSlots {
@@ -295,7 +286,6 @@ func (d *client) pushProbes(t int64) error {
 	return nil
 }
 
-// stamp marks probe number i in the source and in the reference, and returns where it lies.
 func (d *client) stamp(i uint64) int {
 	l, n := d.probe, d.set.ProbeSize
 	off := int(i%uint64(d.set.probeSlots)) * probeStride(d.w.Sh)
@@ -396,7 +386,6 @@ func (d *client) empty(l *clientLane) error {
 	return nil
 }
 
-// drain completes what was posted.
 func (d *client) drain() error {
 	l := d.bulk
 	for {

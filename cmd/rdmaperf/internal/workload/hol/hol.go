@@ -1,20 +1,15 @@
 // Package hol is the workload of head-of-line blocking: small probes beside a bulk stream.
 //
 // A probe is a send that the target answers with the bytes that came. Bulk is written into window slots, or sent. In
-// the variant same-qp both travel on one QP, where a probe waits for the bulk posted before it; in two-qp the probes
-// have a QP of their own on the same device, driven by the same thread. In app-slicing they share a QP as well, but the
-// client does what applications do about it (BytePS): it cuts a bulk write into slices before posting and keeps few of
-// them outstanding. The variant device is two-qp on a stack whose scheduler serves all QPs of the device.
+// same-qp both travel on one QP; in two-qp the probes have their own, driven by the same thread; device is two-qp where
+// one scheduler serves all QPs. In app-slicing the client cuts bulk writes itself and keeps few slices outstanding
+// (BytePS).
 //
-// What consumes a receive differs by its length: probes are shorter than bulk, and an empty message is a barrier of the
-// client or, from the server, its answer or a credit for some bulk messages. Bulk is cut out of one source
-// ([drive.Cuts]), so that each message has a number: the target compares that of every send when it arrives. A write
-// completes nothing at the target: after some passes over the slots, chosen by the seed, and with VerifyAll after each,
-// the client waits until the target has compared them, which it asks for with a message of its own.
+// Lengths tell messages apart: probes are shorter than bulk, and an empty message is a barrier, its answer or a credit.
+// Bulk is cut out of one source ([drive.Cuts]), so each message has a number that the target compares: of sends on
+// arrival, of writes behind passes over the slots that the seed chooses, when the client asks for it and waits.
 //
-// By calls, one caller makes small calls, the probes, while as many callers make large ones as bulk messages are
-// outstanding. A bulk call has a large request and an answer of a few bytes; a probe has both of its own size. In the
-// variant same-qp all of them call on one connection, in two-qp the probes have one of their own.
+// By calls, one caller makes probes, and others bulk calls with a large request and an answer of a few bytes.
 package hol
 
 import (
@@ -44,8 +39,7 @@ const (
 )
 
 var (
-	variants = []string{SameQP, TwoQP, AppSlicing, Device}
-	// callVariants are those of calls. A call is not cut by who makes it: its bytes are one message for the server.
+	variants     = []string{SameQP, TwoQP, AppSlicing, Device}
 	callVariants = []string{SameQP, TwoQP, Device}
 )
 
@@ -54,16 +48,13 @@ const (
 	defaultBulkDepth = 16
 	defaultProbeSize = 64
 
-	// defaultProbeInterval keeps probes rare enough not to be a load themselves,
-	// and gives the 1000 samples of a trustworthy p99 in half a second.
+	// defaultProbeInterval is no load by itself, and gives the 1000 samples of a p99 in half a second.
 	defaultProbeInterval = 500 * time.Microsecond
 
-	// maxProbeInterval is below every sensible timeout: a longer pause could not be
-	// distinguished from a peer that is gone.
+	// maxProbeInterval is below every sensible timeout: a longer pause looks like a peer that is gone.
 	maxProbeInterval = time.Second
 
-	// defaultAppSlice and defaultAppWindow keep 256 KiB outstanding, above the
-	// bandwidth-delay product of 100 Gb/s over 20 µs.
+	// defaultAppSlice and defaultAppWindow keep 256 KiB outstanding, above what 100 Gb/s over 20 µs hold.
 	defaultAppSlice  = 64 << 10
 	defaultAppWindow = 4
 	minAppSlice      = 1 << 10
@@ -72,11 +63,8 @@ const (
 // bulkAnswer is the answer to a bulk call in bytes, whose payload goes one way.
 const bulkAnswer = 8
 
-// Options are what only points of this workload have, beside the size and the operation of
-// the bulk and the variant. The zero value of a field that has a default means the default.
-//
-// A ProbeInterval of 0 is a closed loop: each probe starts when the one before is back. With ProbeOne it is one, too,
-// and the interval the least time between two starts; without, probes are due at it.
+// Options are what only points of this workload have. A zero where there is a default means that. An interval of 0 is a
+// closed loop; with ProbeOne it is the least time between two starts of one, else probes are due at it.
 type Options struct {
 	BulkDepth     int           `json:"bulk_depth,omitempty"` // bulk operations outstanding; default 16
 	ProbeSize     int           `json:"probe_size,omitempty"` // bytes; default 64
@@ -89,7 +77,6 @@ type Options struct {
 	AppWindow int `json:"app_window,omitempty"`
 }
 
-// Workload implements workload.Workload. Its points need three windows: probes alone, bulk alone, both.
 type Workload struct {
 	bulkSizes []string
 	bulkDepth int
@@ -140,7 +127,6 @@ func (h *Workload) Flags(f *pflag.FlagSet) {
 	f.IntVar(&h.appWindow, "app-window", defaultAppWindow, "hol: slices outstanding in the variant app-slicing")
 }
 
-// read makes the options that all points share.
 func (h *Workload) read(c *workload.Common) (o Options, err error) {
 	o.BulkDepth, o.ProbePriority, o.AppWindow = h.bulkDepth, h.priority, h.appWindow
 	if h.bulkDepth < 1 {
@@ -215,7 +201,6 @@ func NewPoint(op string, size int, variant string, o Options) engine.Point {
 	if variant != AppSlicing {
 		o.AppSlice, o.AppWindow = 0, 0
 	}
-	// probes alone, bulk alone, both
 	pt := engine.Point{Workload: Name, Op: op, Size: size, Variant: variant, Options: engine.PackOptions(o), Windows: 3,
 		Words: fmt.Sprintf("%s %s %d B %s", Name, op, size, variant),
 		Needs: engine.Needs{Sessions: connections(variant)}}
@@ -236,7 +221,6 @@ func NewPoint(op string, size int, variant string, o Options) engine.Point {
 	return pt
 }
 
-// optionsOf are those of a point, with their defaults.
 func optionsOf(pt engine.Point) (o Options, err error) {
 	if pt.Options != "" {
 		err = pt.Options.Unpack(&o)
@@ -292,7 +276,6 @@ func check(p engine.Point) error {
 	return nil
 }
 
-// connections is how many QPs, or connections of calls, a variant has.
 func connections(variant string) int {
 	if variant == TwoQP || variant == Device {
 		return 2

@@ -11,7 +11,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// Client measures one point: the probes alone, the bulk alone, and both.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return byCalls(ctx, r)
@@ -79,7 +78,6 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	return s.Sessions(ctx, sh, newTarget)
 }
 
-// alone measures the probes alone, then the bulk alone.
 func (d *client) alone(ctx context.Context, m *engine.Measurement) error {
 	d.parts, m.Group.Raw = parts{probes: true}, m.Raw()
 	out, _, err := m.Phase(ctx, "probes alone", engine.GenAlone, m.Window())
@@ -103,7 +101,7 @@ func (d *client) probeLoop(m *engine.Measurement, out *engine.Outcome) *reports.
 	return openLoop(m, out, int64(d.echoed), took)
 }
 
-// openLoop says how many of the probes that were due were made in so long; nil for a closed loop.
+// openLoop is of the probes that were due; nil for a closed loop.
 func openLoop(m *engine.Measurement, out *engine.Outcome, probes int64, took time.Duration) *reports.OpenLoop {
 	s := setUp(m.Sh)
 	if s.ProbeInterval == 0 || s.ProbeOne {
@@ -112,12 +110,10 @@ func openLoop(m *engine.Measurement, out *engine.Outcome, probes int64, took tim
 	return drive.OpenLoopOf(m, out, 1e9/float64(s.ProbeInterval), false, probes, took)
 }
 
-// bulkRate is bytes a second.
 func bulkRate(sh *engine.Shape, ops int64, window time.Duration) float64 {
 	return reports.NewThroughput(ops*int64(sh.Size), ops, window).BytesPerSecond
 }
 
-// probeParameters are those that messages and calls have alike.
 func probeParameters(sh *engine.Shape, p map[string]any) {
 	s := setUp(sh)
 	p["arm"], p["probe_priority"], p["probe_arrivals"] = sh.Variant, s.ProbePriority, engine.ArrivalsConstant
@@ -129,8 +125,7 @@ func probeParameters(sh *engine.Shape, p map[string]any) {
 	}
 }
 
-// newHOL is what a result has of its own, before anything is measured. Alone comes first, so that what a long queue
-// leaves behind cannot colour it.
+// newHOL is what is known before anything is measured. Alone comes first, so that no long queue colours it.
 func newHOL(sh *engine.Shape) *HOL {
 	s := setUp(sh)
 	h := &HOL{Arm: sh.Variant, BulkSizeBytes: int64(sh.Size), ProbeSizeBytes: int64(s.ProbeSize),
@@ -143,7 +138,7 @@ func newHOL(sh *engine.Shape) *HOL {
 	return h
 }
 
-// setup is what both sides keep with a shape. What it slices is 0 in other variants.
+// setup is what both sides keep with a shape. Slices are 0 in other variants.
 type setup struct {
 	Options
 	probeSlots int // probes under way at once
@@ -164,28 +159,24 @@ func setUp(sh *engine.Shape) *setup {
 }
 
 const (
-	// Probes under way at once. More that are due wait, and their wait is measured.
-	// With bulk sends every receive has room for a bulk message, so there are fewer.
+	// Probes under way at once; more wait, which is measured. Beside sends every receive has room for bulk.
 	probeSlotsWrite = 128
 	probeSlotsSend  = 16
 
-	// slack is the receives for what is neither a probe nor bulk: barriers and
-	// credits. At most creditRoom/CreditEvery + 1 are under way, which is below 6.
+	// slack is the receives for barriers and credits: below 6 are under way.
 	slack = 8
 
-	// probePattern is the pattern's slot number of the probes' source region, above every number of a bulk slot.
+	// probePattern is above every number of a bulk slot.
 	probePattern = engine.MaxDepth
 )
 
-// Slots of send-side operations, by which their completions differ. Bulk
-// has the number of operations that it completes, 1, as in streams.
+// Slots by which send-side completions differ. Bulk has the number of operations that it completes, 1.
 const (
 	slotProbe = iota + 2
 	slotBarrier
 	slotCompare
 )
 
-// shape is that of a point of writes or sends.
 func shape(s *engine.Setup) (*engine.Shape, error) {
 	if err := check(s.Point); err != nil {
 		return nil, engine.Refused(err)
@@ -210,7 +201,6 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	}
 	sh.Layout = engine.Layout{RxOff: off, DataEnd: end, Window: end}
 	sh.Config = sh.SessionConfig()
-	// the application's slices, and probes
 	sh.Config.SendDepth = max(sh.Depth, own.AppWindow) + own.probeSlots + engine.CtlSlots
 	return sh, nil
 }
@@ -222,8 +212,7 @@ func probeSlots(k transports.Kind) int {
 	return probeSlotsWrite
 }
 
-// receives is the number of receives a side has posted. A probe's receive comes back when its echo is complete, which
-// may be after the client has the echo and has sent another probe: as many probes may be under way as echoes leaving.
+// receives has room for as many echoes that leave as probes: a client may have the echo before its send completes.
 func receives(sh *engine.Shape) int {
 	n := 2*setUp(sh).probeSlots + slack
 	if sh.Kind() == transports.KindSend {
@@ -232,16 +221,11 @@ func receives(sh *engine.Shape) int {
 	return n
 }
 
-// creditEvery is after how many bulk messages the target says that it took them.
 func creditEvery(sh *engine.Shape) int { return max(1, sh.Depth/2) }
 
-// creditRoom is how many bulk messages may be sent beyond the last credit.
 func creditRoom(sh *engine.Shape) int { return sh.Depth + creditEvery(sh) }
 
-// Layout, the same on both sides: the bulk's source, the probes' sources, that of what asks
-// to compare, the slots that bulk writes fill, and the receives.
-//
-//	0          | probeTx(0) … | compareTx | RxOff   …  | recvAt(0) …
+// Layout: bulk's source | probeTx(0) … | compareTx | RxOff: slots of bulk writes | recvAt(0) …
 
 func probeStride(sh *engine.Shape) int {
 	return (setUp(sh).ProbeSize + engine.SlotAlign - 1) &^ (engine.SlotAlign - 1)
@@ -272,7 +256,6 @@ func recvAt(sh *engine.Shape, i int) int {
 	return at + i*recvStride(sh)
 }
 
-// receivesOf makes the receives of a session.
 func receivesOf(sh *engine.Shape) []transports.Op {
 	recvs := make([]transports.Op, sh.RecvDepth)
 	for i := range recvs {
@@ -282,7 +265,6 @@ func receivesOf(sh *engine.Shape) []transports.Op {
 	return recvs
 }
 
-// probeFlags are those of a probe and of its echo.
 func probeFlags(sh *engine.Shape) transports.OpFlags {
 	if setUp(sh).ProbeSize <= sh.Inline {
 		return transports.Inline
@@ -290,7 +272,6 @@ func probeFlags(sh *engine.Shape) transports.OpFlags {
 	return 0
 }
 
-// queueDepth is the deeper of both queues.
 func queueDepth(o Options, k transports.Kind) int {
 	n := o.BulkDepth + 2*probeSlots(k) + slack
 	if k == transports.KindSend {

@@ -9,8 +9,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports/view"
 )
 
-// HOL is the head-of-line measurement: small probes beside one bulk stream, on the same QP unless Arm says otherwise. A
-// probe's latency is its full round trip, from the intended start when there is an interval.
+// HOL is probes beside one bulk stream. A probe's latency is its full round trip, from any intended start.
 type HOL struct {
 	Arm             string `json:"arm,omitempty"` // one of the variants
 	BulkSizeBytes   int64  `json:"bulk_size_bytes"`
@@ -24,8 +23,7 @@ type HOL struct {
 	BulkAloneBytesPerSecond  float64         `json:"bulk_alone_bytes_per_second"`
 	BulkLoadedBytesPerSecond float64         `json:"bulk_loaded_bytes_per_second"`
 
-	// AloneLoop and LoadedLoop say how many of the probes that were due were sent and
-	// answered; nil where a probe waits for the one before.
+	// AloneLoop and LoadedLoop count due, sent and answered probes; nil where a probe waits for the one before.
 	AloneLoop  *reports.OpenLoop `json:"alone_loop,omitempty"`
 	LoadedLoop *reports.OpenLoop `json:"loaded_loop,omitempty"`
 
@@ -42,7 +40,6 @@ func (h *HOL) arm() string { return cmp.Or(h.Arm, SameQP) }
 // Of is the detail of a head-of-line result, nil for any other.
 func Of(r *reports.Result) *HOL { return reports.DetailOf[HOL](r) }
 
-// saturated tells that probes under load were due faster than the path answered them.
 func (h *HOL) saturated() bool { return h.LoadedLoop != nil && h.LoadedLoop.Saturated }
 
 var results = &reports.Workload{
@@ -77,7 +74,6 @@ var results = &reports.Workload{
 	Describe: describe,
 }
 
-// loopFigures are those of an open loop of probes.
 func loopFigures(prefix, probes string) []reports.FigureDef {
 	return []reports.FigureDef{
 		{Name: prefix + ".due", Quantity: reports.QuantityCount, Better: reports.Neither, Help: probes + " that were due"},
@@ -111,7 +107,6 @@ func describe(w *reports.Workload, r *reports.Result) {
 	r.Figures = reports.FiguresOf(w.Figures, values...)
 }
 
-// cpuFor is the processor time of both sides for each of so many, ns; no number where it is not known.
 func cpuFor(r *reports.Result, units float64) float64 {
 	if r.CPU == nil || !(units > 0) || !(r.CPU.ClientSeconds+r.CPU.ServerSeconds > 0) {
 		return math.NaN()
@@ -119,8 +114,7 @@ func cpuFor(r *reports.Result, units float64) float64 {
 	return (r.CPU.ClientSeconds + r.CPU.ServerSeconds) / units * 1e9
 }
 
-// growth is that of a percentile, by its place among them. It has no number where the percentiles rest on too few
-// samples, or where the probes were more than the path sustains: it is then the prober's own backlog.
+// growth has no number with too few samples, or where a saturated path makes it the prober's own backlog.
 func (h *HOL) growth(i int) float64 {
 	alone, loaded := h.ProbeAlone.Percentiles()[i], h.ProbeLoaded.Percentiles()[i]
 	if h.saturated() || alone.TooFew || loaded.TooFew || !(alone.Ns > 0) {
@@ -129,7 +123,6 @@ func (h *HOL) growth(i int) float64 {
 	return loaded.Ns / alone.Ns
 }
 
-// contradiction is why the figures cannot be; empty where they can.
 func (h *HOL) contradiction() string {
 	// A tenth: two windows of one path differ by that much, and medians of few samples by more.
 	const enough = 100

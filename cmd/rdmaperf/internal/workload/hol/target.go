@@ -82,8 +82,7 @@ func (s *target) Verify(_ int, sent []engine.LaneCount) error {
 	return nil
 }
 
-// targetTurn answers probes out of the receive where they arrived, takes bulk messages, and answers barriers. A receive
-// is posted again when its bytes are no longer needed: after the echo left, or at once.
+// targetTurn answers probes out of the receive where they are, which is posted again when the echo left.
 func targetTurn(w *engine.Worker, l *targetLane) error {
 	n, err := w.Poll(&l.Lane)
 	if err != nil {

@@ -1,10 +1,6 @@
-// Package incast is the workload of many clients that send to one server.
-//
-// A client is a thread of its own with one connection, and nothing is shared between two of them but the process. The
-// point's QPs are its clients; the server serves all of them in turn with one thread, as one node of a cluster does, so
-// it needs busy polling. By calls each client has several of them outstanding, whose requests are the payload; the
-// answers are a few bytes. The stack decides who serves them: the threads of the Go runtime, or pollers that its name
-// says.
+// Package incast is the workload of many clients, threads with a connection each, that send to one server. The server
+// serves all in turn with one thread, as one node of a cluster does, so it needs busy polling. By calls requests are
+// the payload and answers a few bytes; the stack decides which threads serve.
 package incast
 
 import (
@@ -31,15 +27,13 @@ const (
 	serverThreads = 1  // serve all clients
 )
 
-// Incast is how one server's throughput was shared among many clients. A rate is
-// that of one client over its own window.
+// Incast is how throughput was shared among clients. A rate is over the client's own window.
 type Incast struct {
 	Clients           int     `json:"clients"`
 	MinBytesPerSecond float64 `json:"min_bytes_per_second"`
 	MaxBytesPerSecond float64 `json:"max_bytes_per_second"`
 
-	// Jain is the fairness index of the clients' rates (Jain, Chiu, Hawe 1984): 1 when
-	// all have the same, 1/n when one of n has everything.
+	// Jain is the fairness index of rates (Jain, Chiu, Hawe 1984): 1 when all are equal, 1/n when one has everything.
 	Jain      float64       `json:"jain"`
 	PerClient []ClientShare `json:"per_client,omitempty"`
 }
@@ -103,7 +97,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 			"a comma list or FROM:TO:STEP is a point each")
 }
 
-// Points are all operations, sizes and numbers of clients.
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if err := c.CheckOwnThreads(Name, "clients"); err != nil {
 		return nil, err
@@ -138,7 +131,6 @@ func check(p engine.Point) error {
 
 const noEvents = "one thread serves all clients of an incast and cannot sleep on one, so it needs busy polling"
 
-// shape is a stream with a thread for each client.
 func shape(s *engine.Setup) (*engine.Shape, error) {
 	if err := check(s.Point); err != nil {
 		return nil, engine.Refused(err)
@@ -198,7 +190,6 @@ func calls(ctx context.Context, r *engine.Run) error {
 	})
 }
 
-// Server takes what all clients send.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return rpc.Answer(ctx, s, callDepth)

@@ -28,22 +28,18 @@ type reply struct {
 	value []byte        // until Free or the next call
 }
 
-// get reads a record. A missing one is transports.CallNotFound.
 func (c *storeClient) get(key []byte) (reply, error) {
 	return c.do(methodGet, request{key: key, count: 1})
 }
 
-// put writes a record that may be new.
 func (c *storeClient) put(key, value []byte) (reply, error) {
 	return c.do(methodPut, request{key: key, value: value})
 }
 
-// patch overwrites a part of a record.
 func (c *storeClient) patch(key []byte, offset int, part []byte) (reply, error) {
 	return c.do(methodPatch, request{key: key, offset: uint32(offset), value: part})
 }
 
-// scan reads up to count records from key on, as records reads them.
 func (c *storeClient) scan(key []byte, count int) (reply, error) {
 	return c.do(methodScan, request{key: key, count: uint32(count)})
 }
@@ -68,7 +64,6 @@ func (c *storeClient) do(method uint8, r request) (reply, error) {
 	return reply{time.Duration(binary.LittleEndian.Uint64(data)), data[responseHeader:]}, nil
 }
 
-// shared is what the callers of a point share: which records there are, and the histograms of the phase.
 type shared struct {
 	sh      *engine.Shape
 	cfg     ycsb.Config
@@ -76,7 +71,7 @@ type shared struct {
 	tallies [8]tally // held for less than a percent of a call
 }
 
-// tally is of some callers. Its histograms are made when first needed: a mix has one or two kinds of operations.
+// tally is of some callers. Its histograms are made when first needed.
 type tally struct {
 	mu  sync.Mutex
 	gen int
@@ -111,7 +106,6 @@ func (t *tally) add(op ycsb.Op, call, store int64) {
 	o.store.Record(store)
 }
 
-// caller makes the operations of one thread of YCSB.
 type caller struct {
 	*shared
 	t       *tally
@@ -232,7 +226,6 @@ func (c *caller) End() error {
 	return errors.Join(c.read.Close(), c.write.Close())
 }
 
-// complete adds to a result what only this workload has.
 func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 	var callers []*caller
 	k.Each(func(c engine.Caller) { callers = append(callers, c.(*caller)) })
@@ -263,7 +256,6 @@ func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 				Store: all.store.Snapshot()})
 		}
 	}
-	// of writes, what is read later
 	if v := (&reports.Verification{Mode: reports.VerifyAll, Messages: res.Operations}); s.sh.Verify {
 		for _, c := range callers {
 			v.Numbers, v.Whole, v.Bytes = v.Numbers+c.answers, v.Whole+c.answers, v.Bytes+c.bytes

@@ -1,16 +1,10 @@
 // Package kv is the key-value workload: the mixes of YCSB on an embedded store behind calls.
 //
-//	storeClient ─► call ─► service ─► store ─► bbolt
-//	reply ◄── store time, value ◄────────┘
+// The server loads a point's own store before the first phase. The latency of an operation is that of its calls: one,
+// or a read's and an update's. Every answer says how long the store took.
 //
-// The server loads the records itself before the first phase, so that loading is no call and in no window. A point has
-// a store of its own. The latency of an operation is that of its calls: one, and of a read-modify-write a read and an
-// update. Every answer says how long the store took, so that the rest is the calls'.
-//
-// The store is bbolt, a B+tree in one memory-mapped file. Beside the LSM tree pebble it is the smaller cost in this
-// program: its reads take a fifth, they are more than half of the operations of every mix but one, and no thread
-// compacts beside what is measured. Its writes take longer, as each is a transaction of its own and the only one: store
-// times of writes hold the wait for the writers before.
+// The store is bbolt, a B+tree in one memory-mapped file, whose reads take a fifth of an LSM tree's (pebble), and which
+// has no thread that compacts. A write is a transaction, so its time in the store holds the wait for writers before it.
 package kv
 
 import (
@@ -69,7 +63,6 @@ func (k *Workload) Flags(f *pflag.FlagSet) {
 		"kv: each write is on the server's disk before it is answered (default it is not flushed at all)")
 }
 
-// Points are all mixes, rates, connections and calls outstanding.
 func (k *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if err := c.CheckCalls(Name, "ycsb"); err != nil {
 		return nil, err
@@ -137,7 +130,6 @@ func (l *KVLoad) check(p engine.Point) error {
 	return nil
 }
 
-// shape is that of a point, and what its calls may be.
 func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, error) {
 	l, err := engine.ReadOptions(s.Point, func(l *KVLoad, _ int) error { return l.check(s.Point) })
 	if err != nil {
@@ -152,7 +144,6 @@ func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, erro
 	return sh, &l, cfg, nil
 }
 
-// Server is the store, which it loads first.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, l, cfg, err := shape(&s.Setup)
 	if err != nil {
@@ -189,10 +180,8 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// stored is what a point stores on the server, bytes.
 func (l *KVLoad) stored() int64 { return int64(l.Records) * int64(l.recordBytes()+ycsb.MaxKey) }
 
-// wrong tells corruptions from other errors.
 func wrong(sh *engine.Shape, side string, err error) error {
 	var found *corrupt
 	switch {

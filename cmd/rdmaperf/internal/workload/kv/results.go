@@ -28,8 +28,7 @@ func (*Detail) Member(string) string { return "" }
 // CallDetail implements what calls.Of looks for.
 func (d *Detail) CallDetail() *calls.RPC { return &d.Calls }
 
-// KV is a mix of YCSB on a store behind calls. The result's Latency is of all operations
-// together; Throughput counts the contents of records that went either way.
+// KV is a mix of YCSB on a store behind calls. The result's Throughput counts contents of records, either way.
 type KV struct {
 	Mix        string `json:"mix"`   // a to f
 	Title      string `json:"title"` // the mix in words
@@ -45,8 +44,7 @@ type KV struct {
 	Operations []Operation `json:"operations"`
 }
 
-// Operation is what one kind of operation took. Latency is from the call to its answer, and of a read-modify-write both
-// calls; Store is how much of that the server spent in the store, waits for other writers included.
+// Operation is of one kind. Latency is of its calls; Store is the server's part, waits for other writers included.
 type Operation struct {
 	Op         string          `json:"op"`
 	Operations int64           `json:"operations"`
@@ -55,7 +53,6 @@ type Operation struct {
 	Store      reports.Latency `json:"store"`
 }
 
-// storeMean is the store's part of the mean latency of all operations.
 func (k *KV) storeMean() float64 {
 	var n, sum float64
 	for i := range k.Operations {

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// service answers calls out of a store. It is safe for concurrent use.
 type service struct {
 	cfg   ycsb.Config
 	store *store
@@ -43,7 +42,6 @@ func newService(sh *engine.Shape, l *KVLoad) (*service, error) {
 	return s, nil
 }
 
-// loadSorted is how many keys are sorted before they are loaded.
 const loadSorted = 1 << 17
 
 func (s *service) load() error {
@@ -93,7 +91,6 @@ func (s *service) End() (int64, error) {
 	return ops, wrong(s.sh, engine.SideServer, err)
 }
 
-// Close closes the store. No call may be under way.
 func (s *service) Close() error { return s.store.Close() }
 
 // corrupt is what should not be in a store.
@@ -103,12 +100,11 @@ func (c *corrupt) Error() string { return c.text }
 
 func damage(format string, a ...any) *corrupt { return &corrupt{fmt.Sprintf(format, a...)} }
 
-// damagedByte is that at so many bytes of a record.
 func damagedByte(id uint64, at int, got, want byte) *corrupt {
 	return damage("record user%d: byte %d is %#02x, want %#02x", id, at, got, want)
 }
 
-// checkRecord compares a record with its contents and returns nil or a *corrupt.
+// checkRecord returns nil or a *corrupt.
 func checkRecord(cfg ycsb.Config, id uint64, value []byte) error {
 	at, want := cfg.CheckRecord(value, id)
 	switch {
@@ -120,8 +116,7 @@ func checkRecord(cfg ycsb.Config, id uint64, value []byte) error {
 	return damagedByte(id, at, value[at], want)
 }
 
-// checkScan looks at what a scan of up to count records from the key of a record on
-// returned, and returns nil or a *corrupt. The record exists, so the scan begins with it.
+// checkScan returns nil or a *corrupt. The record exists, so the scan begins with it.
 func checkScan(cfg ycsb.Config, record uint64, count int, scanned []byte) error {
 	var last []byte
 	n := 0
@@ -145,8 +140,7 @@ func checkScan(cfg ycsb.Config, record uint64, count int, scanned []byte) error 
 	return err
 }
 
-// audit looks at the store when no call is under way: what was loaded and what calls have put must be there, and
-// nothing else. Of the records it reads most, spread evenly, and all if they are fewer. A *corrupt is among the errors.
+// audit holds up to most records, spread evenly, against what was loaded and put. A *corrupt is among the errors.
 func (s *service) audit(ctx context.Context, most int) error {
 	if c := s.found.Load(); c != nil {
 		return c
@@ -218,7 +212,6 @@ func (s *service) ServeCall(r *transports.Served) error {
 	return nil
 }
 
-// do does what a request asks for and appends the answer to out, which has room for what is usual.
 func (s *service) do(method uint8, in *request, out []byte) ([]byte, error) {
 	switch method {
 	case methodGet:
@@ -240,8 +233,7 @@ func (s *service) do(method uint8, in *request, out []byte) ([]byte, error) {
 	return out, err
 }
 
-// look compares fields that are put with what their versions say, and keeps the first damage: what is put again before
-// anybody reads it is seen by nobody else.
+// look keeps the first damage among what is put: what is put again before anybody reads it nobody else sees.
 func (s *service) look(key []byte, offset int, value []byte) {
 	if !s.sh.Verify || !s.sh.VerifyAll {
 		return

@@ -15,11 +15,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 )
 
-// errNotFound: no record has the key.
 var errNotFound = errors.New("no such record")
 
-// store is a sorted map in a file that has no name once it is open: it is gone with the process, however that ends.
-// Without fsync nothing is flushed. It is safe for concurrent use.
+// store is a sorted map in a file without a name, for concurrent use. Without fsync nothing is flushed.
 type store struct {
 	*bolt.DB
 	fsync bool // every write is on disk before it is answered
@@ -27,13 +25,12 @@ type store struct {
 
 var bucket = []byte("usertable") // YCSB's table
 
-// openStore makes an empty store, of a file for about so many bytes: the mapping then need not grow while it is used.
+// openStore makes an empty store whose mapping need not grow up to about expect bytes.
 func openStore(fsync bool, expect int64) (_ *store, err error) {
 	dir, err := os.MkdirTemp("", "rdmaperf-kv-")
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	// The open file lives on without its name, and nobody has to remove it.
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	db, err := bolt.Open(filepath.Join(dir, "store"), 0o600, &bolt.Options{
 		NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
@@ -51,8 +48,7 @@ func openStore(fsync bool, expect int64) (_ *store, err error) {
 // loadBatch bounds the memory of a transaction that loads.
 const loadBatch = 4 << 20
 
-// load puts n records without a flush between them; record returns the i-th, and both
-// slices stay its own. Keys that ascend load faster.
+// load puts n records; record returns the i-th, whose slices stay its own. Keys that ascend load faster.
 func (s *store) load(n int, record func(i int) (key, value []byte)) error {
 	for i := 0; i < n; {
 		err := s.Update(func(tx *bolt.Tx) error {
@@ -77,7 +73,6 @@ func (s *store) load(n int, record func(i int) (key, value []byte)) error {
 	return nil
 }
 
-// get appends the value of a key.
 func (s *store) get(dst, key []byte) ([]byte, error) {
 	err := s.View(func(tx *bolt.Tx) error {
 		v := tx.Bucket(bucket).Get(key)
@@ -90,12 +85,10 @@ func (s *store) get(dst, key []byte) ([]byte, error) {
 	return dst, err
 }
 
-// put writes a record, which need not exist.
 func (s *store) put(key, value []byte) error {
 	return s.write(func(b *bolt.Bucket) error { return b.Put(key, value) })
 }
 
-// patch overwrites a part of a record, which keeps its length.
 func (s *store) patch(key []byte, offset int, part []byte) error {
 	return s.write(func(b *bolt.Bucket) error {
 		old := b.Get(key)
@@ -122,8 +115,7 @@ func (s *store) write(change func(*bolt.Bucket) error) error {
 	return nil
 }
 
-// scan appends up to count records in the order of their keys, from key on, in the form
-// that records reads, and no more than limit bytes.
+// scan appends up to count records from key on, as records reads them, and no more than limit bytes.
 func (s *store) scan(dst, key []byte, count, limit int) ([]byte, error) {
 	err := s.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucket).Cursor()
@@ -144,7 +136,6 @@ func (s *store) count() (n int, err error) {
 	return n, err
 }
 
-// recordHeader is the lengths of a key and of a value.
 const recordHeader = 8
 
 // records calls f for what scan appended: a *corrupt where that makes no sense.
@@ -195,10 +186,8 @@ const (
 // maxAnswer bounds what a scan returns.
 const maxAnswer = 64 << 20
 
-// maxRequest is the longest request of records of so many bytes.
 func maxRequest(record int) int { return requestHeader + ycsb.MaxKey + record }
 
-// maxResponse is the longest response of up to so many records of so many bytes.
 func maxResponse(record, records int) int {
 	return responseHeader + min(records*(record+ycsb.MaxKey+recordHeader), maxAnswer)
 }
@@ -229,7 +218,6 @@ type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// newBuffer has room for n bytes.
 func newBuffer(n int) *buffer {
 	b := buffers.Get().(*buffer)
 	b.b = slices.Grow(b.b[:0], n)

@@ -1,5 +1,4 @@
-// Package latency is the workload of single operations: a ping-pong, one operation
-// under way on each queue pair, or an open loop of operations at a given rate.
+// Package latency is the workload of single operations: a ping-pong, or an open loop at a given rate.
 package latency
 
 import (
@@ -41,7 +40,6 @@ func (*Workload) Meta() workload.Meta {
 
 func (*Workload) Flags(*pflag.FlagSet) {}
 
-// Points are all operations, sizes, rates, numbers of queue pairs and application work.
 func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	m := w.Meta()
 	return c.Product(c.Worked(m.Ops), m.Sizes, func(op string, size int) (points []engine.Point) {
@@ -63,7 +61,6 @@ func Point(pt engine.Point, polling string) engine.Point {
 	return rpc.CallPoint(pt, false)
 }
 
-// Client measures one point: a ping-pong, or one call at a time on each connection.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return rpc.Measure(ctx, r, 1, false)

@@ -1,7 +1,5 @@
-// Package locks is the workload of one lock of LITE that clients of two nodes contend for.
-//
-// Both nodes live in this process, and contenders are goroutines on its processors: with more of them than processors a
-// turn includes a thread's wake-up.
+// Package locks is the workload of one lock of LITE that clients of two nodes in this process contend for. With more of
+// them than processors a turn includes a thread's wake-up.
 package locks
 
 import (
@@ -128,7 +126,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	return nil
 }
 
-// measure has so many take n turns.
 func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (res reports.Result, err error) {
 	alone, err := timed(ctx, min(n, mostAlone), a.add)
 	if err != nil {
@@ -176,7 +173,6 @@ func rank(samples []int64, q int) float64 {
 	return float64(samples[max((len(samples)*q+99)/100, 1)-1])
 }
 
-// contend takes n turns, and returns how long everyone waited for each.
 func contend(ctx context.Context, a arena, contenders, n int) (waits [][]int64, took time.Duration, err error) {
 	waits = make([][]int64, contenders)
 	errs := make([]error, contenders)
@@ -189,7 +185,6 @@ func contend(ctx context.Context, a arena, contenders, n int) (waits [][]int64, 
 	return waits, time.Since(start), errors.Join(errs...)
 }
 
-// timed times n calls of f.
 func timed(ctx context.Context, n int, f func() error) (times []int64, err error) {
 	for range n {
 		if err := ctx.Err(); err != nil {
@@ -204,7 +199,6 @@ func timed(ctx context.Context, n int, f func() error) (times []int64, err error
 	return times, nil
 }
 
-// take takes the lock n times and adds to the counter meanwhile.
 func take(ctx context.Context, a arena, who, n int) (waits []int64, err error) {
 	h, err := a.contender(who)
 	if err != nil {
@@ -237,7 +231,6 @@ type arena interface {
 	contender(who int) (contender, error)
 }
 
-// contender is who takes the lock, in a goroutine of its own.
 type contender interface {
 	lock() error
 	unlock() error
@@ -292,7 +285,6 @@ func (a *nodes) contender(who int) (contender, error) {
 	return h, nil
 }
 
-// holder is a contender by a client of its own.
 type holder struct {
 	c  *lite.Client
 	l  *lite.Lock

@@ -11,11 +11,9 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// proofSlot is that of the read behind the last operation of a connection.
 const proofSlot = 1 << 31
 
-// lane is a session of the client. Operations take its slots in turn; each slot has a
-// source for writes, and a destination for reads.
+// lane is a session of the client. Each of its slots has a source for writes, and a destination for reads.
 type lane struct {
 	*engine.Lane
 	order   *order
@@ -28,7 +26,6 @@ type lane struct {
 	proven  bool
 }
 
-// flight is an operation under way.
 type flight struct {
 	operation
 	n      uint64
@@ -37,7 +34,6 @@ type flight struct {
 	left   int   // completions to come; 0: the slot is free
 }
 
-// tally is what one direction did in a phase.
 type tally struct {
 	rec    *reports.Recorder
 	ops    int64
@@ -78,7 +74,6 @@ func newClient(c *engine.Group, o *Options) *client {
 	return s
 }
 
-// Prepare has each slot write bytes of its own.
 func (s *client) Prepare(gen int) error {
 	sh := s.c.Sh
 	for _, w := range s.workers {
@@ -120,11 +115,9 @@ func (s *client) Counts() []engine.LaneCount {
 	return counts
 }
 
-// Verify has nothing left to do: reads were compared when they came.
 func (s *client) Verify(int, []engine.LaneCount) error { return nil }
 func (s *client) Close() error                         { return nil }
 
-// Detail is what the phase did, of all workers.
 func (s *client) Detail() any {
 	var sum [directions]tally
 	for d, blocks := range s.options.blocksOf() {
@@ -142,8 +135,7 @@ func (s *client) Detail() any {
 	return sum
 }
 
-// run is one phase. What was posted is brought home inside the window, and a read behind
-// it proves that everything arrived.
+// run is one phase, which ends with a read that proves that everything arrived.
 func (w *worker) run() error {
 	deadline := w.Open()
 	w.now, w.before = w.Begin, w.Begin
@@ -164,12 +156,10 @@ func (w *worker) run() error {
 	return err
 }
 
-// all reports that as many operations began as there are to be.
 func (w *worker) all() bool {
 	return w.Lim.Ops > 0 && !slices.ContainsFunc(w.lanes, func(l *lane) bool { return l.made < uint64(w.Lim.Ops) })
 }
 
-// flow begins operations until the limits are reached.
 func (w *worker) flow(deadline int64) error {
 	for {
 		for _, l := range w.lanes {
@@ -192,7 +182,7 @@ func (w *worker) flow(deadline int64) error {
 	}
 }
 
-// begin makes as many operations as there is room for, in an open loop the one that is due, and posts them.
+// begin makes as many operations as there is room for, or the one that is due, and posts them.
 func (w *worker) begin(l *lane, deadline int64) error {
 	if l.next == len(l.batch) {
 		l.batch, l.next = l.batch[:0], 0
@@ -214,7 +204,6 @@ func (w *worker) begin(l *lane, deadline int64) error {
 	return w.post(l)
 }
 
-// more reports whether the next operation of a lane may begin.
 func (w *worker) more(l *lane, deadline int64) bool {
 	if w.Lim.Ops > 0 && l.made >= uint64(w.Lim.Ops) || l.flights[l.made%uint64(len(l.flights))].left > 0 {
 		return false
@@ -222,7 +211,6 @@ func (w *worker) more(l *lane, deadline int64) bool {
 	return w.Pace == nil || w.Pace.Due() <= w.now && w.Pace.Due() < deadline
 }
 
-// add puts the next operation into the batch.
 func (w *worker) add(l *lane, due int64) {
 	sh := w.Sh
 	slot := int(l.made % uint64(len(l.flights)))
@@ -319,7 +307,6 @@ func (w *worker) collect(l *lane) error {
 	return nil
 }
 
-// complete counts an operation.
 func (w *worker) complete(f *flight) {
 	took := w.now - f.due
 	w.Ops++
@@ -346,7 +333,6 @@ func invert(b []byte) {
 	}
 }
 
-// compare compares what a read brought with what lies at its place.
 func (w *worker) compare(l *lane, slot int) error {
 	sh, f := w.Sh, &l.flights[slot]
 	return l.proof.Text("answer to read", f.n, l.Mem[sh.RxSlot(slot):][:f.size], l.proof.State(f.cell), f.at,
@@ -356,14 +342,12 @@ func (w *worker) compare(l *lane, slot int) error {
 // stampOf is what marks the bytes of write n.
 func stampOf(p *drive.Proof, n uint64) uint64 { return engine.Word(p.State(1<<33), int(n)) }
 
-// stamp marks each grain of a write.
 func stamp(b []byte, mark uint64) {
 	for ; len(b) > 0; b = b[min(len(b), grain):] {
 		drive.PutNumber(b, mark)
 	}
 }
 
-// drain completes what was posted, and has a read behind it on each connection.
 func (w *worker) drain() error {
 	for _, l := range w.lanes {
 		for l.out > 0 || l.next < len(l.batch) {

@@ -47,7 +47,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 		"mixed: a write is done when a read of a byte behind it is, and so has arrived; without it when it completes")
 }
 
-// blame is the flag to say what is wrong with options that are none.
 func (f *Workload) blame(c *workload.Common, span int) string {
 	switch {
 	case span > engine.SlotBudget || c.Changed("span"):
@@ -58,7 +57,6 @@ func (f *Workload) blame(c *workload.Common, span int) string {
 	return "size"
 }
 
-// Points are all mixes of all sizes, at all rates and numbers of queue pairs.
 func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	switch {
 	case !c.Alone():

@@ -31,7 +31,7 @@ type Options struct {
 	Flush       bool    `json:"write_flush,omitempty"`
 }
 
-// mostBlocks bounds the sizes of one direction, as fio does.
+// mostBlocks is fio's limit of sizes.
 const mostBlocks = 64
 
 func (o *Options) blocksOf() [directions][]Block { return [directions][]Block{o.Reads, o.Writes} }
@@ -59,7 +59,6 @@ func (o *Options) check() error {
 	return nil
 }
 
-// largest is the size of the largest block, which is that of the point.
 func (o *Options) largest() int {
 	bySize := func(a, b Block) int { return cmp.Compare(a.Size, b.Size) }
 	return max(slices.MaxFunc(o.Reads, bySize).Size, slices.MaxFunc(o.Writes, bySize).Size)
@@ -68,7 +67,6 @@ func (o *Options) largest() int {
 // String is "70 % reads of 4K/70:64K/30", or with another split of the writes behind it.
 func (o *Options) String() string { return fmt.Sprintf("%d %% reads of %s", o.ReadPercent, o.blocks()) }
 
-// blocks are the sizes as --bssplit has them.
 func (o *Options) blocks() string {
 	reads, writes := splitText(o.Reads), splitText(o.Writes)
 	if reads == writes {
@@ -87,8 +85,7 @@ func splitText(blocks []Block) string {
 	return strings.Join(parts, ":")
 }
 
-// parseSplits reads fio's bssplit: SIZE/PERCENT:SIZE/PERCENT, behind a comma again for
-// the writes. Sizes without a percent share what the others leave.
+// parseSplits reads fio's bssplit, the writes' behind a comma. Sizes without a percent share what is left.
 func parseSplits(s string) (reads, writes []Block, err error) {
 	first, second, two := strings.Cut(s, ",")
 	if reads, err = parseSplit(first); err != nil || !two {
@@ -139,7 +136,6 @@ func parseSplit(s string) (blocks []Block, err error) {
 	return blocks, nil
 }
 
-// parseMix reads a comma list of percents.
 func parseMix(s string) (mixes []int, err error) {
 	for _, word := range strings.Split(s, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
@@ -164,7 +160,6 @@ const (
 // grain is what blocks are aligned to, and what of a write is stamped by itself.
 const grain = engine.SlotAlign
 
-// operation is one of them: of a direction, a block and its place in that half of the window.
 type operation struct {
 	dir   int
 	block int // of the direction's sizes
@@ -173,9 +168,8 @@ type operation struct {
 	at    int // within the cell
 }
 
-// order says what operation n of a phase on one queue pair is. Any n can be asked for, and
-// both sides get the same: operations come in decks of a hundred, which have the mix
-// exactly and are shuffled by the seed, and the sizes of a direction in decks of their own.
+// order says what operation n on a queue pair is: decks of a hundred have the mix exactly and are shuffled by the seed,
+// and the sizes of a direction are in decks of their own.
 type order struct {
 	deal  [1 + directions]deck
 	of    [directions][]Block
@@ -194,7 +188,6 @@ type deck struct {
 	rank  [hundred]uint8 // how many cards of the same kind are before it
 }
 
-// newOrder is that of a phase on a queue pair.
 func newOrder(o *Options, sh *engine.Shape, gen, lane int) *order {
 	r := &order{of: o.blocksOf(), cells: sh.Slots, size: sh.Size,
 		count: [directions]uint64{uint64(o.ReadPercent), uint64(hundred - o.ReadPercent)}}
@@ -217,7 +210,6 @@ func newOrder(o *Options, sh *engine.Shape, gen, lane int) *order {
 	return r
 }
 
-// at is operation n.
 func (r *order) at(n uint64) operation {
 	d := &r.deal[0]
 	d.turn(n / hundred)
@@ -251,7 +243,6 @@ func (d *deck) turn(k uint64) {
 	}
 }
 
-// places is how many a block has in a cell.
 func places(cell, size int) int { return (cell-size)/aligned(size) + 1 }
 
 func aligned(size int) int { return (size + grain - 1) &^ (grain - 1) }

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-// Mixed is what reads and writes got in one window. Latencies are from the post, or of an open loop from the intended
-// start, until the completion, of a write that is done by a read until that of the read.
+// Mixed is what reads and writes got in one window. Latencies are from the post or the intended start, until the
+// completion or the read behind.
 type Mixed struct {
 	ReadPercent         int     `json:"read_percent"` // asked for
 	AchievedReadPercent float64 `json:"achieved_read_percent"`
@@ -51,7 +51,6 @@ const (
 	doneByRead       = "read"
 )
 
-// result completes the result: all operations together, and each direction by itself.
 func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.Outcome) {
 	res.Op = op
 	tallies, _ := out.Detail.([directions]tally)
@@ -97,7 +96,6 @@ func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
 //go:embed schema.json
 var schema string
 
-// results declares the dimensions and figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Reads and writes", Timed: true, Rated: true,
 	Intro: "Reads and writes of several sizes at random places. On stacks whose writes complete when they were " +

@@ -1,14 +1,10 @@
-// Package mixed is the workload of reads and writes together, as storage has them and fio
-// (its man page: rwmixread, bssplit, randrw) made them known: a share of RDMA reads, the
-// rest RDMA writes, of several block sizes, at random places of the server's window.
+// Package mixed is the workload of reads and writes together, of several block sizes at random places, as storage has
+// them and fio (its man page: rwmixread, bssplit, randrw) made them known. What operation n is follows from the seed,
+// see [order].
 //
-// What operation n is follows from the seed alone, see [order]: of every hundred operations as many are reads as asked
-// for, and of every hundred reads, or writes, as many have each size.
-//
-// One half of the window is read and the other written, so that both can be compared: no read meets a write. A block
-// lies within a cell of the largest block's size, at a multiple of its own. Operations of a queue pair take its slots
-// in turn, so that one that completes before an older one does not make room. With more than one under way, what
-// completes while data is compared is seen a little later.
+// One half of the window is read and the other written, so no read meets a write. A block lies in a cell of the largest
+// block's size, at a multiple of its own. Operations take slots in turn, so one that completes before an older one
+// makes no room. What completes while data is compared is seen a little later.
 package mixed
 
 import (
@@ -23,8 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// pointOp is the operation of a point, for the engine: all of this workload's are one-sided
-// and the initiator's completion ends them. A result calls them op.
+// pointOp is a point's operation, for the engine: all are one-sided, and completions end them. Results have op.
 const (
 	pointOp = "read"
 	op      = "randrw"
@@ -38,7 +33,6 @@ func depthOf(p *engine.Plan, o *Options) int { return cmp.Or(p.Depth, min(defaul
 // cellsOf is how many blocks of the largest size a half of the window has.
 func cellsOf(o *Options) int { return max(1, min(o.Span/aligned(o.largest()), engine.MaxDepth)) }
 
-// posts is how many work requests an operation has at most.
 func posts(o *Options) int {
 	if o.Flush {
 		return 2
@@ -46,7 +40,6 @@ func posts(o *Options) int {
 	return 1
 }
 
-// needs are those of a point with these options.
 func (o *Options) needs(p *engine.Plan) engine.Needs {
 	depth := depthOf(p, o)
 	return engine.Needs{Kinds: transports.Kinds(transports.KindWrite), Why: "the other part of the mix",
@@ -54,7 +47,6 @@ func (o *Options) needs(p *engine.Plan) engine.Needs {
 		DepthOf: fmt.Sprintf("depth %d, with %d work requests for a write,", depth, posts(o))}
 }
 
-// checkDepth holds a depth against the blocks of a window.
 func (o *Options) checkDepth(depth int) error {
 	if depth > cellsOf(o) {
 		return fmt.Errorf("depth %d is above the limit of %d blocks of %d bytes in a span of %d", depth, cellsOf(o),
@@ -63,7 +55,6 @@ func (o *Options) checkDepth(depth int) error {
 	return nil
 }
 
-// shape is one slot of a window for each block.
 func shape(s *engine.Setup) (*engine.Shape, *Options, error) {
 	o, err := engine.ReadOptions(s.Point, func(o *Options, size int) error {
 		switch err := o.check(); {
@@ -119,7 +110,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// Server has the window that is read and written.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, o, err := shape(&s.Setup)
 	if err != nil {
@@ -130,12 +120,10 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	})
 }
 
-// mostReplayed bounds the writes that are followed back from the last one: a
-// second of work. What nobody has written since is not compared.
+// mostReplayed bounds the writes that are followed back, a second of work. Older ones are not compared.
 const mostReplayed = 1 << 24
 
-// written is the half of a window that is written, as it should be behind a phase. Which
-// write a byte is from is found backwards from the last operation: the first that covers it.
+// written is the half that is written. Which write a byte is from is found backwards from the last operation.
 type written struct {
 	*drive.Proof
 	depth   uint64
@@ -144,7 +132,6 @@ type written struct {
 	inCell  int      // grains of a cell
 }
 
-// verify holds the window against what the client says it did.
 func (o *Options) verify(p *drive.Proof, sent engine.LaneCount) error {
 	sh := p.L.Sh
 	x := written{Proof: p, depth: uint64(sh.Depth), inCell: sh.Stride() / grain}
@@ -168,7 +155,6 @@ func (o *Options) verify(p *drive.Proof, sent engine.LaneCount) error {
 	return x.untouched()
 }
 
-// compare holds what is left of write n against it.
 func (x *written) compare(op operation, n uint64) error {
 	sh := x.L.Sh
 	source := sourceOf(x.Proof, int(n%x.depth))

@@ -18,8 +18,7 @@ import (
 type Tensor struct {
 	Name       string
 	Parameters int64
-	// MultiplyAdds of the forward pass for one sample, which decide the tensor's
-	// share of the computation. 0 for what costs next to nothing, such as a bias.
+	// MultiplyAdds of a forward pass of one sample; 0 for what costs next to nothing.
 	MultiplyAdds int64
 }
 
@@ -29,8 +28,6 @@ type Model struct {
 	Tensors []Tensor
 }
 
-// The files in models are layer tables of published networks; each names its source.
-//
 //go:embed models/*.csv
 var modelFiles embed.FS
 
@@ -44,8 +41,7 @@ func Models() []string {
 	return names
 }
 
-// Limits of a model file. The first two are far above the largest network that is
-// trained on one machine in pieces of tensors.
+// Limits of a model file, far above the largest network that is trained on one machine.
 const (
 	maxTensors    = 1 << 14
 	maxModelBytes = 4 << 20
@@ -54,7 +50,6 @@ const (
 	maxCount      = 1 << 50 // parameters and multiply-adds: sums of all tensors fit
 )
 
-// modelHeader is the first line that is no comment.
 const modelHeader = "tensor,parameters,multiply_adds"
 
 // LoadModel takes an embedded network by its name, or else reads a file, whose name ends with .csv.
@@ -79,9 +74,8 @@ func LoadModel(name string) (*Model, error) {
 	return ParseModel(strings.TrimSuffix(filepath.Base(name), ".csv"), b)
 }
 
-// ParseModel reads a table of tensors: lines that begin with # are comments, then comes the header
-// tensor,parameters,multiply_adds, then a line for each tensor in the order of the forward pass. It is strict: no
-// quotes, no spaces, no signs, every name once. An error names the line.
+// ParseModel reads a table: comments (#), the header, and a line for each tensor in forward order. It is strict: no
+// quotes, spaces or signs, every name once. An error names the line.
 func ParseModel(name string, data []byte) (*Model, error) {
 	m := &Model{Name: name}
 	if len(name) == 0 || len(name) > maxModelName ||
@@ -143,7 +137,6 @@ func ParseModel(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
-// parseCount reads digits, and nothing else.
 func parseCount(s string) (int64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -161,7 +154,6 @@ func (m *Model) Parameters() int64 {
 	return n
 }
 
-// sizes are the bytes of each tensor at so many bytes a parameter, one at least.
 func (m *Model) sizes(perParameter float64) []int64 {
 	sizes := make([]int64, len(m.Tensors))
 	for i, t := range m.Tensors {
@@ -170,8 +162,7 @@ func (m *Model) sizes(perParameter float64) []int64 {
 	return sizes
 }
 
-// Bytes is the size of all tensors at so many bytes a parameter. Above the longest
-// window it is an error that says what is needed.
+// Bytes is the size of all tensors at so many bytes a parameter; an error above the longest window.
 func (m *Model) Bytes(perParameter float64) (int, error) {
 	if !(perParameter >= 1e-6 && perParameter <= 64) {
 		return 0, fmt.Errorf("%v bytes a parameter: want 0.000001 to 64", perParameter)

@@ -1,13 +1,10 @@
-// Package paramserver is the workload of one worker of a data-parallel training and one parameter server. An iteration
-// computes forward and backward. The gradient of a tensor is pushed (written) as soon as the backward pass has it, back
-// to front; the updated tensor is pulled (read) behind it; and the next forward pass comes to a layer only when its
-// tensor is back, front to back. So what is sent last is needed first: in the arm fifo all tensors are equal, in
-// priority the work requests say which is needed first.
+// Package paramserver is the workload of one worker of a data-parallel training and one parameter server. Gradients are
+// pushed (written) as the backward pass has them, back to front, and updated tensors pulled (read) behind; the next
+// forward pass waits for each tensor, front to back. So what is sent last is needed first: in the arm fifo tensors are
+// equal, in priority work requests say which is needed first.
 //
-// The server's thread only polls: the server's update is no part of the time.
-//
-// The model of each iteration is cut out of one source (drive.Cuts), so that every tensor has its iteration's number,
-// which the worker looks at when the tensor is back.
+// The server only polls: its update is no part of the time. Each iteration's model is cut out of one source
+// (drive.Cuts), so every tensor has a number, which the worker compares when the tensor is back.
 package paramserver
 
 import (
@@ -61,7 +58,6 @@ func (t *Workload) Flags(f *pflag.FlagSet) {
 		"paramserver: bytes of a parameter; less makes the model smaller")
 }
 
-// Points are all models, ratios and arms.
 func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if f := c.AnyOf("op", "size", "all", "qp", "qp-sweep", "threads", "tx-depth", "rx-depth", "inline_size",
 		"cq-mod"); f != "" && c.Alone() {
@@ -118,9 +114,8 @@ const (
 	maxComputeRatio = 1000
 )
 
-// Training is what only points of this workload have: the model, by its name, the file that the client reads it from,
-// and its number of tensors; the bytes of a parameter, which with the model make the point's size; and the computation
-// of an iteration as a multiple of its communication alone.
+// Training is what only points of this workload have. File is what the client reads the model from; TensorBytes, of a
+// parameter, make the point's size; ComputeRatio is a multiple of communication alone.
 type Training struct {
 	Model        string  `json:"model"`
 	File         string  `json:"file"`
@@ -143,7 +138,6 @@ func NewPoint(m *Model, file, arm string, tensorBytes, ratio float64) (engine.Po
 			Depth: 2, DepthOf: "a push and its pull"}}, nil
 }
 
-// check is what only this workload asks of a point.
 func (t *Training) check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindWrite.String():
@@ -194,10 +188,8 @@ func shape(s *engine.Setup) (*engine.Shape, *Training, error) {
 	return sh, &t, nil
 }
 
-// maxLevels is what a work request's priority can tell apart.
 const maxLevels = 256
 
-// model is that of a point, as the client reads it.
 func (t *Training) model(size int) (*Model, error) {
 	m, err := LoadModel(t.File)
 	if err != nil {
@@ -211,7 +203,6 @@ func (t *Training) model(size int) (*Model, error) {
 	return m, err
 }
 
-// Client measures one point: communication alone, and iterations.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, t, err := shape(&r.Setup)
 	if err != nil {
@@ -269,7 +260,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// levels of priority are in use.
 func levels(sh *engine.Shape, caps transports.Caps) int {
 	if sh.Variant == ArmPriority {
 		return min(max(caps.Priorities, 1), maxLevels)
@@ -277,8 +267,7 @@ func levels(sh *engine.Shape, caps transports.Caps) int {
 	return 1
 }
 
-// communication is the median of iterations without computation and without priorities, ns. It
-// is measured once for each model of a stack: all arms and ratios have the same computation then.
+// communication is the median of iterations without computation and priorities, ns, taken once for each model.
 func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *engine.Run, t *Training) (float64,
 	error) {
 	key := fmt.Sprintf("%s %d", t.File, m.Sh.Size)
@@ -294,7 +283,6 @@ func (d *trainer) communication(ctx context.Context, m *engine.Measurement, r *e
 	return r.Kept[key], nil
 }
 
-// Server has the parameters, which the client writes and reads.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, _, err := shape(&s.Setup)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // Of is the detail of a training, nil for any other.
 func Of(r *reports.Result) *ParamServer { return reports.DetailOf[ParamServer](r) }
 
-// ParamServer is one worker of a data-parallel training with one parameter server. Iteration is the time from one end
-// of the backward pass to the next, in which every tensor was pushed and pulled and the layers waited for theirs.
+// ParamServer is one worker of a training. Iteration is from one end of the backward pass to the next.
 type ParamServer struct {
 	Model       string  `json:"model"`
 	Arm         string  `json:"arm"`    // fifo: all tensors are equal; priority: what is needed first goes first
@@ -21,21 +20,18 @@ type ParamServer struct {
 	Parameters  int64   `json:"parameters"`
 	TensorBytes float64 `json:"tensor_bytes"` // of one parameter
 
-	// ComputeNs is the computation of an iteration, ComputeRatio times
-	// CommunicationNs: the median iteration without computation and priorities.
+	// ComputeNs is ComputeRatio times CommunicationNs, the median iteration without computation and priorities.
 	ComputeRatio    float64 `json:"compute_ratio"`
 	ComputeNs       float64 `json:"compute_ns"`
 	CommunicationNs float64 `json:"communication_ns"`
 
 	Iteration reports.Latency `json:"iteration"`
-	// MeanLow and MeanHigh are the ends of the 95 % confidence interval of the mean iteration by Student's t, as if
-	// iterations were independent; both 0 for fewer than three.
+	// MeanLow and MeanHigh are the 95 % confidence interval of the mean by Student's t; 0 for fewer than three.
 	MeanLow  float64 `json:"mean_low_ns,omitempty"`
 	MeanHigh float64 `json:"mean_high_ns,omitempty"`
 
-	// IdealNs is the longer of computation and communication. Overlap is how much of the shorter hides behind the
-	// longer, by the median iteration, which a busy machine moves less than the mean: 1 is all of it, 0 nothing; absent
-	// where there is nothing to hide.
+	// IdealNs is the longer of computation and communication. Overlap is how much of the shorter it hides, by the
+	// median: 1 is all of it; absent where there is nothing to hide.
 	IdealNs float64  `json:"ideal_ns"`
 	Overlap *float64 `json:"overlap,omitempty"`
 }
@@ -63,7 +59,6 @@ func (ps *ParamServer) Contradiction() string {
 	return ""
 }
 
-// results declares the dimensions and figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Training",
 	Intro: "An iteration next to its communication alone, its computation alone and the longer of both (ideal). " +

@@ -9,7 +9,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// trainTensor is one tensor as the loop needs it.
 type trainTensor struct {
 	off, size         uint64
 	forward, backward float64 // shares of the computation
@@ -18,16 +17,13 @@ type trainTensor struct {
 	back              bool
 }
 
-// rounds is what a phase did: the times of its iterations, and how many it began.
 type rounds struct {
 	times  []float64
 	posted int64
 }
 
-// trainer is the client's loop: one worker of a data-parallel training with one parameter server.
-//
-// Computation is that of an accelerator beside the thread: it has a time line of its own, ready, which goes on while
-// the thread posts and polls, and which only a tensor that is not back yet can hold up. The thread polls all the time.
+// trainer is the client's loop. Computation is that of an accelerator beside the thread, whose own time, ready, only a
+// tensor that is not back yet can hold up.
 type trainer struct {
 	compute  int64 // ns of computation an iteration of the next phase
 	priority bool  // there, the earlier a tensor is needed, the more urgent it is
@@ -73,7 +69,6 @@ func newTrainer(c *engine.Group, m *Model, tensorBytes float64, levels int) *tra
 	return d
 }
 
-// newParameters is the server's side: the parameters, which the client writes and reads.
 func newParameters(c *engine.Group) (engine.Side, error) {
 	w := c.Workers[0]
 	return drive.NewExposed(c, false, func(p *drive.Proof, sent engine.LaneCount) error {
@@ -82,8 +77,7 @@ func newParameters(c *engine.Group) (engine.Side, error) {
 	}), nil
 }
 
-// compareLast compares all parameters with those of the last of so many iterations. They count as
-// bytes alone: as messages, the worker counts them when they are back.
+// compareLast counts bytes alone: as messages the worker counts parameters when they are back.
 func compareLast(w *engine.Worker, cuts *drive.Cuts, iterations int64) error {
 	compared := w.Compared
 	err := cuts.Rest(0, iterations)
@@ -116,7 +110,6 @@ func (d *trainer) Detail() any                { return rounds{d.times, d.posted}
 func (d *trainer) Counts() []engine.LaneCount { return []engine.LaneCount{{Count: d.posted}} }
 func (d *trainer) Close() error               { return nil }
 
-// Verify holds what was pulled against what was pushed.
 func (d *trainer) Verify(_ int, _ []engine.LaneCount) error {
 	return compareLast(d.w, &d.cuts, d.posted)
 }
@@ -126,8 +119,7 @@ func urgency(levels, i, tensors int) uint8 {
 	return uint8(levels - 1 - i*levels/tensors)
 }
 
-// run is one phase. The first iteration has nothing to wait for and is not measured;
-// the window begins at its end and ends with that of the last.
+// run is one phase. The first iteration waits for nothing: the window begins at its end.
 func (d *trainer) run() error {
 	w := d.w
 	w.Open()
@@ -163,7 +155,6 @@ func (d *trainer) iterate() error {
 	}
 }
 
-// forward computes layer after layer, each as soon as its tensor is back.
 func (d *trainer) forward(wait bool) error {
 	for i := range d.tensors {
 		t := &d.tensors[i]
@@ -182,7 +173,6 @@ func (d *trainer) forward(wait bool) error {
 	return nil
 }
 
-// backward computes the gradients back to front and sends each on its way.
 func (d *trainer) backward() error {
 	for i := d.n - 1; i >= 0; i-- {
 		if err := d.work(d.tensors[i].backward); err != nil {
@@ -212,7 +202,6 @@ func (d *trainer) work(share float64) error {
 // tensor is that of gradient k of a phase: they are computed and sent back to front, iteration after iteration.
 func (d *trainer) tensor(k int) int { return d.n - 1 - k%d.n }
 
-// gradient makes the next one and posts what there is room for.
 func (d *trainer) gradient() error {
 	d.tensors[d.tensor(d.made)].back = false
 	d.made++
@@ -254,7 +243,6 @@ func (d *trainer) flush() error {
 	return nil
 }
 
-// turn posts what waits and takes what is done.
 func (d *trainer) turn() error {
 	w, l := d.w, d.l
 	if w.Stopped() && !w.Finishing {
@@ -292,7 +280,6 @@ func (d *trainer) turn() error {
 	return nil
 }
 
-// compare compares the number of a tensor that is back, and all of it where the seed says so.
 func (d *trainer) compare(i int) error {
 	x := &d.tensors[i]
 	k := int64((d.sent+i)/d.n - 1) // the last iteration of which it was posted
@@ -300,8 +287,7 @@ func (d *trainer) compare(i int) error {
 		d.cuts.Whole(uint64(k)*uint64(d.n)+uint64(i)))
 }
 
-// drain completes what is under way. A phase that was stopped in the middle of an iteration's gradients, or before the
-// first of all, sends the rest, so that every tensor is of the same iteration.
+// drain also sends the rest of an iteration that was stopped, so that every tensor is of the same one.
 func (d *trainer) drain() error {
 	if done := int(d.posted) * d.n; d.made > done || d.posted == 0 {
 		for d.made < done+d.n {

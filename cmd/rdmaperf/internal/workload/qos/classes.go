@@ -18,7 +18,6 @@ import (
 // highSender is whose pattern the records of high have: none of low's slots.
 const highSender = depth
 
-// low is a client of the second node that writes to a region of the first.
 type low struct{ *pairs.Named }
 
 func openLow(p *pairs.Nodes) (l low, err error) {
@@ -45,7 +44,6 @@ func (l low) Poll(ended func(int)) (int, error) {
 	return k, err
 }
 
-// high is a client of the second node that reads records of a region of the first.
 type high struct {
 	c    *lite.Client
 	h    lite.Handle
@@ -55,7 +53,6 @@ type high struct {
 	done [1]lite.Done
 }
 
-// openHigh fills the region with records.
 func openHigh(p *pairs.Nodes) (*high, error) {
 	home, err := p.Nodes[0].Client(lite.ClientConfig{})
 	if err != nil {
@@ -89,7 +86,6 @@ func openHigh(p *pairs.Nodes) (*high, error) {
 	return hi, err
 }
 
-// read reads a record, and waits for it.
 func (h *high) read(record int, dst []byte) error {
 	err := h.c.Read(h.h, uint64(record*small), h.b)
 	copy(dst, h.b)
@@ -113,8 +109,7 @@ func (h *high) came() (bool, error) {
 	return k > 0, err
 }
 
-// byTurns is measure by the clock of a device, which moves when somebody polls: one thread
-// does for both classes what each of them would, so that both have one time.
+// byTurns is measure by a device's clock, which polls move: one thread does for both classes what each would.
 func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target, h reader,
 	clock *rdma.Clock) ([]reports.Result, error) {
 	start := clock.Now()
@@ -135,7 +130,6 @@ func byTurns(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 	return p.results(r, w), nil
 }
 
-// reader is high, where nobody waits.
 type reader interface {
 	post(record int) error
 	came() (bool, error)

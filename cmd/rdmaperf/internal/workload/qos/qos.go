@@ -1,10 +1,7 @@
-// Package qos is the workload of two classes of LITE's clients over time: a low one that
-// moves bulk, and a high one that reads a few bytes at a time, alone and together.
-//
-// Both nodes and both classes live in this process and share its processors, so that some of what one costs the other
-// is the machine's. By the clock of a model one thread does what both classes do, processors cost nothing, and queue
-// pairs set apart separate nothing: its NIC has one pipeline and one link for all of them. Arms are stacks: lite, and
-// lite with qos=hwsep, swpri or sched.
+// Package qos is the workload of two classes of LITE's clients over time, alone and together: low moves bulk, high
+// reads a few bytes. All live in this process, so that some of what one costs the other is the machine's. By the clock
+// of a model one thread does what both do, and separate queue pairs separate nothing: its NIC has one pipeline and one
+// link. Arms are stacks: lite, and lite with qos=hwsep, swpri or sched.
 package qos
 
 import (
@@ -39,9 +36,7 @@ const (
 	small   = 64        // bytes of one read of high
 	records = 4096      // that it reads one after the other: each has its number
 	defTime = 3 * time.Second
-	// busy are who may hold a processor of Go's: both classes, and the polling goroutine of
-	// each node. With as many processors as CPUs, a node of two waits until a class is
-	// preempted, 10 ms at most, and a class that sleeps wakes as late.
+	// busy are who may hold a processor of Go's. With fewer, a class or a node waits 10 ms for a preemption.
 	busy = 4
 )
 
@@ -97,14 +92,12 @@ func (o *options) check(int) error {
 	return nil
 }
 
-// bin is what happened in one part of the time.
 type bin struct {
 	high     []int64 // latencies, ns
 	low      int64   // writes
 	compared reports.Verification
 }
 
-// parts are the classes' bins, and where the time is in them.
 type parts struct {
 	now       func() time.Duration // since the begin
 	window    time.Duration
@@ -113,7 +106,6 @@ type parts struct {
 	used      [bins + 1]used
 }
 
-// used is what the process and the machine had used when a part began.
 type used struct {
 	seen             atomic.Bool
 	process, machine time.Duration
@@ -170,11 +162,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	return err
 }
 
-// compareEach is of how many writes of low one is compared by default. Arbitrary: a look
-// costs about as much as a write.
+// compareEach is of how many writes of low one is compared. Arbitrary: a look costs about a write.
 const compareEach = 64
 
-// measure lets both classes work, each in its two thirds of the time. read reads a record of high.
 func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs.Target,
 	read func(record int, b []byte) error) ([]reports.Result, error) {
 	defer engine.ReserveProcs(busy)()
@@ -192,7 +182,6 @@ func measure(ctx context.Context, r *engine.Run, window time.Duration, low pairs
 	return p.results(r, w), ctx.Err()
 }
 
-// writes are those of low, in its two thirds.
 func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pairs.Writes {
 	w := &pairs.Writes{Target: low, Proof: drive.LocalProof(r, compareEach), Slots: depth, Size: bulk,
 		Apart: true, Now: func() int64 { return 0 },
@@ -207,7 +196,6 @@ func (p *parts) writes(ctx context.Context, r *engine.Run, low pairs.Target) *pa
 	return w
 }
 
-// results are a point for each part.
 func (p *parts) results(r *engine.Run, w *pairs.Writes) (results []reports.Result) {
 	each := p.window.Seconds() / bins
 	for i := range bins {

@@ -1,9 +1,7 @@
-// Package regions is the workload of many regions: how writes to random places of them fare as their number and their
-// size grow, with a registration for each or through named regions of LITE, and what it costs to make one by its size.
-//
-// Both ends live in this process. One thread posts, and polls both ends: a thread of the far one's would be woken by
-// what arrives, and a write would cost that. The regions of a point are made before its window, at the far end; that is
-// timed by the host's clock, whatever the device's.
+// Package regions is the workload of many regions: how writes to random places fare as their number and size grow, with
+// a registration for each or through named regions of LITE, and what making one costs. Both ends live in this process;
+// one thread posts and polls both, as a write would cost another's wake-up. Making regions is timed by the host's
+// clock.
 package regions
 
 import (
@@ -67,8 +65,7 @@ type options struct {
 const (
 	maxRegions = 1 << 16
 	maxTotal   = 1 << 30
-	// madeBytes bounds the memory of all regions that are made at one point of that curve,
-	// where several fit in, and mostMade their number. Arbitrary: enough for a mean.
+	// madeBytes and mostMade bound the regions that are made at one point. Arbitrary: enough for a mean.
 	madeBytes = 64 << 20
 	mostMade  = 64
 )
@@ -115,7 +112,6 @@ func (f *Workload) Flags(s *pflag.FlagSet) {
 		"regions: bytes of a region, a comma list; the cost of making, mapping and ending one")
 }
 
-// Points are all curves, with all sizes of writes in each point.
 func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "duration"); s != "" && c.Alone() {
 		return nil, values.Wrong(s, "the workload regions writes by one thread on one connection; see --regions, --total "+
@@ -172,20 +168,16 @@ func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error)
 }
 
 const (
-	// depth is how many writes are under way while rates are measured: enough to fill a
-	// pipeline of some 0.2 µs over a round trip of 2 µs. Arbitrary.
+	// depth is of rates: enough to fill a pipeline of some 0.2 µs over a round trip of 2 µs. Arbitrary.
 	depth = 16
-	// writes of a window, and as many before it: they touch what caches of some thousand
-	// entries hold several times over. Arbitrary.
+	// writes of a window: they touch caches of some thousand entries several times over. Arbitrary.
 	writes = 8000
-	// pings are those of latency.
-	pings = 2000
+	pings  = 2000
 )
 
 // made is what making regions took, each.
 type made struct{ make, mapped time.Duration }
 
-// values adds it to those of a point.
 func (m *made) values(v map[string]float64) map[string]float64 {
 	v["make_ns"] = float64(m.make)
 	if m.mapped > 0 {
@@ -236,7 +228,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	return err
 }
 
-// opened is regions at the far end that can be written to.
 type opened struct {
 	pairs.Target
 	end   func() (each time.Duration, err error) // of the regions; then it closes all
@@ -292,7 +283,6 @@ func openNamed(ctx context.Context, r *engine.Run, o *options) (_ *opened, err e
 	return &opened{n, end, cost, p.Devs[1].Caps().Clock}, nil
 }
 
-// timed calls do for each region, and returns how long one took.
 func timed(ctx context.Context, regions int, do func(name string) error) (each time.Duration, err error) {
 	begin := time.Now()
 	for i := range regions {
@@ -309,7 +299,6 @@ func timed(ctx context.Context, regions int, do func(name string) error) (each t
 // compareEach is of how many writes one is compared by default. Arbitrary.
 const compareEach = 256
 
-// measure writes to random places, with each size.
 func measure(ctx context.Context, r *engine.Run, o *options, t pairs.Target, cost made,
 	now func() int64) (all []reports.Result, err error) {
 	w := &pairs.Writes{Target: t, Proof: drive.LocalProof(r, compareEach), Slots: depth, Now: now}

@@ -60,7 +60,6 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// over takes any stack where memory is pinned through io_uring.
 func over(s transports.Stack, pt engine.Point) error {
 	if o, err := engine.ReadOptions(pt, (*options).check); err == nil && o.Pin {
 		return nil
@@ -85,7 +84,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 	f.shared.Register(set)
 }
 
-// Points are all sizes, pages, arms and detours of each pattern.
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "iters", "polling"); s != "" && c.Alone() {
 		return nil, values.Wrong(s, "the workload register has no connections; see --pattern and --register-threads")
@@ -156,8 +154,7 @@ func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	return b.fitting(c)
 }
 
-// fitting leaves out the points with sizes that were asked for and that the machine has no room for. If there is none
-// with room, the first says so when it is measured.
+// fitting leaves out named sizes that the machine has no room for, unless those are all points.
 func (b *builder) fitting(c *workload.Common) ([]engine.Point, error) {
 	if len(b.sizes) == 0 {
 		return b.points, nil
@@ -198,7 +195,6 @@ func aboveLimit(bytes, most int, why string) error {
 	return fmt.Errorf("%d bytes are above the limit here, %d: %s", bytes, most, why)
 }
 
-// builder makes points.
 type builder struct {
 	list   arms.Chosen
 	sizes  []int // that were given
@@ -207,13 +203,11 @@ type builder struct {
 	points []engine.Point
 }
 
-// only are those of the chosen arms that a pattern has: a look-up of memory that is registered when it is mapped is
-// that of the cache.
+// only are those of the chosen arms that a pattern has.
 func (b *builder) only(has ...string) []string {
 	return slices.DeleteFunc(slices.Clone(b.list.Arms), func(arm string) bool { return !slices.Contains(has, arm) })
 }
 
-// product is every size with all kinds of pages, all detours, all of the pattern's own options and all arms.
 func (b *builder) product(pattern string, sizes []int, pages, detours, names []string, own []options) {
 	named := len(b.sizes) > 0
 	if named {
@@ -246,7 +240,6 @@ func (b *builder) add(size int, o options) {
 		Words: o.words(size), Options: engine.PackOptions(o)})
 }
 
-// options are those of a point.
 type options struct {
 	Pin      bool          `json:"pin"` // through io_uring, whatever the transport is
 	ODP      bool          `json:"odp"` // was asked for
@@ -265,7 +258,6 @@ type options struct {
 	Window   time.Duration `json:"window_ns"`
 }
 
-// point is what is measured.
 func (o *options) point(size int) (Point, error) {
 	detour, err := offload.Parse(o.Offload)
 	p := Point{Arm: o.Arm, Size: size, Huge: o.Huge, Pattern: o.Pattern, Offload: detour, Threads: o.Threads,

@@ -12,7 +12,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// stages are the recorders of a point.
 type stages struct {
 	mapped, register, use, again, deregister, unmapped, full *reports.Recorder
 
@@ -24,7 +23,6 @@ func newStages() *stages {
 	return &stages{n(), n(), n(), n(), n(), n(), n(), 0}
 }
 
-// keep puts them into the result.
 func (s *stages) keep(r *run) {
 	o := r.out
 	o.Map, o.Register, o.Use, o.Again, o.Deregister, o.Unmap, o.Full = latency(s.mapped), latency(s.register),
@@ -34,7 +32,6 @@ func (s *stages) keep(r *run) {
 	}
 }
 
-// batches registers buffers by the batch, and deregisters them, until the time is up.
 func (r *run) batches(s *stages, pick func() rdma.Buffer, until time.Time) error {
 	k := r.arm.Batch(r.Size)
 	holds, bufs := make([]arms.Hold, 0, k), make([]rdma.Buffer, k)
@@ -74,7 +71,6 @@ func (r *run) batches(s *stages, pick func() rdma.Buffer, until time.Time) error
 	return nil
 }
 
-// cycles registers, uses and deregisters a buffer until the time is up.
 func (r *run) cycles(s *stages, b rdma.Buffer) error {
 	for first := true; first || r.more(); first = false {
 		t0 := time.Now()
@@ -96,7 +92,6 @@ func (r *run) cycles(s *stages, b rdma.Buffer) error {
 	return nil
 }
 
-// repeated is the same buffer over and over, touched before.
 func (r *run) repeated() (err error) {
 	b, err := r.arm.Take(r.Size)
 	if err != nil {
@@ -155,7 +150,6 @@ func (r *run) scattered() (err error) {
 	return nil
 }
 
-// fresh maps a buffer for each use, and unmaps it.
 func (r *run) fresh() error {
 	s := newStages()
 	defer s.keep(r)
@@ -215,8 +209,7 @@ func (r *run) apart(n int) (whole rdma.Buffer, bufs []rdma.Buffer, err error) {
 	return whole, bufs, nil
 }
 
-// usedEach is how many registrations of a working set one is used of. Arbitrary: seldom
-// enough that the caches are those of look-ups.
+// usedEach: one of so many registrations is used, seldom enough that caches are those of look-ups. Arbitrary.
 const usedEach = 16
 
 // workingSet takes buffers of a set at random. The first two rounds fill the cache, and are not counted.
@@ -278,7 +271,6 @@ func (r *run) hits() (hits, gets int64) {
 	return 0, 0
 }
 
-// together has threads register at once, each a buffer of its own.
 func (r *run) together() (err error) {
 	whole, bufs, err := r.apart(r.Threads)
 	if err != nil {
@@ -322,7 +314,6 @@ func (r *run) together() (err error) {
 	return errors.Join(errs...)
 }
 
-// once registers, uses and deregisters.
 func (r *run) once(b rdma.Buffer) error {
 	h, err := r.arm.Get(b)
 	if err != nil {

@@ -81,7 +81,6 @@ func (p Point) Bytes() int {
 	return p.Size
 }
 
-// run is a point at work.
 type run struct {
 	Point
 	ctx    context.Context
@@ -95,7 +94,6 @@ type run struct {
 	number uint64 // of uses
 }
 
-// loops is what is done in a point of each pattern.
 var loops = map[string]func(r *run) error{
 	PatternRepeated:    (*run).repeated,
 	PatternRandom:      (*run).scattered,
@@ -105,8 +103,7 @@ var loops = map[string]func(r *run) error{
 	PatternReplaced:    (*run).replaced,
 }
 
-// Run takes a point, which lasts about as long as window; one registration at the
-// least. What the target cannot do is rdma.ErrNotSupported.
+// Run takes a point, which lasts about as long as window. What the target cannot do is rdma.ErrNotSupported.
 func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uint64) (out *Register, err error) {
 	do := loops[p.Pattern]
 	if do == nil {
@@ -147,7 +144,6 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 	return r.out, errors.Join(err, a.Close())
 }
 
-// pages is what the memory is made of.
 func (p Point) pages() rdma.Pages {
 	if !p.Huge {
 		return rdma.PagesBase
@@ -159,13 +155,11 @@ func (p Point) pages() rdma.Pages {
 	return rdma.PagesTHP
 }
 
-// more tells whether there is time for another round.
 func (r *run) more() bool { return r.ctx.Err() == nil && time.Now().Before(r.until) }
 
 // begin begins the window: what surrounds it, such as finding the pages of a buffer, may take longer than it.
 func (r *run) begin() { r.until = time.Now().Add(r.window) }
 
-// use has the device write to a registered buffer, and compares.
 func (r *run) use(h arms.Hold, b rdma.Buffer) error {
 	r.number++
 	return r.t.compared(h.LKey(), b, r.number)
@@ -179,7 +173,6 @@ func touch(b rdma.Buffer) {
 	}
 }
 
-// latency is what a recorder has, nil for nothing.
 func latency(r *reports.Recorder) *reports.Latency {
 	if r.Count() == 0 {
 		return nil

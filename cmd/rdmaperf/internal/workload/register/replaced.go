@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// Sources are the words for how a cache learns that memory of others went away, with why
-// those are not granted here that are not.
+// Sources are the words for how a cache notices that memory went away, with why some are not granted here.
 func Sources(t *Target) (granted map[string]error) {
 	granted = map[string]error{}
 	for _, word := range regcache.Sources() {
@@ -29,8 +28,7 @@ func Sources(t *Target) (granted map[string]error) {
 	return granted
 }
 
-// rawMap is mmap(2) as a library makes it that knows nothing of caches; at an address if
-// that is not nil, and then nowhere else.
+// rawMap is mmap(2) past all caches; at an address if that is not nil, and then nowhere else.
 func rawMap(at unsafe.Pointer, n int) ([]byte, error) {
 	flags := unix.MAP_PRIVATE | unix.MAP_ANON
 	if at != nil {
@@ -43,9 +41,8 @@ func rawMap(at unsafe.Pointer, n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// replaced registers memory of others, and has its pages replaced by system calls that
-// pass nobody: munmap(2), and mmap(2) at the same address. A registration that is
-// answered from the cache behind it is stale where the device writes to the old pages.
+// replaced has pages replaced by munmap(2) and mmap(2) that no cache is told of. A registration from the cache is stale
+// where the device then writes to the old pages.
 func (r *run) replaced() error {
 	c, err := regcache.New(r.t.Reg, regcache.Config{Source: r.Source})
 	if err != nil {
@@ -142,7 +139,6 @@ func (r *run) replace(scope *regcache.Scope, s *stages, note bool) (err error) {
 	return err
 }
 
-// through registers, uses and gives back.
 func (r *run) through(scope *regcache.Scope, b rdma.Buffer) error {
 	g, err := scope.Get(b, access)
 	if err != nil {

@@ -24,8 +24,7 @@ type Register struct {
 	Batch      int   `json:"batch"`
 	Operations int64 `json:"registrations"`
 
-	// Took is the time of these operations, of threads at once; the document has it as duration_ns. It is that of whole
-	// cycles where every buffer is new.
+	// Took is the time of these operations, of whole cycles where every buffer is new; duration_ns in documents.
 	Took time.Duration `json:"-"`
 
 	Map        *reports.Latency `json:"map,omitempty"`
@@ -74,7 +73,6 @@ func Of(r *reports.Result) *Register { return reports.DetailOf[Register](r) }
 //go:embed schema.json
 var schema string
 
-// results declares the dimensions and figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Registration",
 	Intro: "Arm none asks the device each time; cache keeps registrations behind their use; prereg registers memory " +
@@ -148,7 +146,6 @@ func describe(w *reports.Workload, r *reports.Result) {
 		where(pool.DeferredBound > 0, float64(pool.DeferredBound)))
 }
 
-// where is a figure that has a value, no number otherwise.
 func where(has bool, v float64) float64 {
 	if !has {
 		return math.NaN()

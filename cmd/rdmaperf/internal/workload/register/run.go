@@ -1,12 +1,9 @@
-// Package register is the workload of registrations: what it costs to have memory registered, used and given up again,
-// by the device each time, through a cache, and from memory that was registered when it was mapped.
+// Package register is the workload of registrations on this machine alone: the cost of having memory registered, used
+// and given up, by the device, through a cache, and from memory registered when mapped. Without --transport it pins
+// pages through io_uring.
 //
-// It runs on this machine alone. Without --transport it pins pages through io_uring and
-// needs no device; the transport that a run measures otherwise is not used then.
-//
-// A use moves at most [UseBytes], whatever was registered. Look-ups are shorter than a reading of the clock and timed
-// in batches: a sample is the mean of its batch then, and its percentiles are those of means. Stages of fresh memory
-// are timed one by one, so each has one reading of the clock.
+// A use moves at most [UseBytes]. Look-ups are shorter than a reading of the clock: a sample is the mean of a batch,
+// and percentiles are those of means. Stages of fresh memory are timed one by one.
 package register
 
 import (
@@ -96,7 +93,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	return ctx.Err()
 }
 
-// target opens what registers.
 func target(r *engine.Run, pinned bool) (*Target, func() error, error) {
 	if pinned {
 		t, err := Pin()

@@ -19,8 +19,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// UseBytes is the most that one use of a registration moves. Arbitrary: a page, so that
-// a use says that the registration works and does not hide what it cost.
+// UseBytes is the most that one use of a registration moves: a page does not hide what registering cost.
 const UseBytes = 4096
 
 // Target is what memory is registered with, and how a registration is used.
@@ -77,7 +76,6 @@ func Pin() (*Target, error) {
 		}}, nil
 }
 
-// fill writes bytes that differ from those of other numbers.
 func fill(p []byte, number uint64) {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], number*0x9e3779b97f4a7c15+1)
@@ -86,7 +84,6 @@ func fill(p []byte, number uint64) {
 	}
 }
 
-// holds requires that the memory ends with p.
 func holds(buf rdma.Buffer, p []byte) error {
 	if !bytes.Equal(buf.Bytes()[buf.Len()-len(p):], p) {
 		return ErrOther
@@ -126,7 +123,6 @@ func Device(dev rdma.Device) (*Target, error) {
 	return &Target{Name: dev.Name(), Reg: dev, ODP: caps.OnDemand, use: l.use, close: l.close}, nil
 }
 
-// use reads the far window into the end of the memory.
 func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 	n := min(buf.Len(), UseBytes)
 	src := l.window.Bytes()[:n]
@@ -167,10 +163,8 @@ func (l *loop) close() error {
 	return errors.Join(l.Disconnect(), l.mr.Close(), l.window.Free())
 }
 
-// Most is how many bytes a point may have here: no more than the target registers, a
-// quarter of the memory that the system says is available, and half of what may be
-// locked. Of a cache's working set one buffer has to fit into that half: for the next one
-// the cache gives up what nobody uses. why names the least of them. Without a target it is what the machine allows.
+// Most is how many bytes a point may have: what the target, if any, registers, a quarter of available memory, half of
+// what may be locked, of a working set by one buffer, as the cache gives up what nobody uses. why names the least.
 func Most(t *Target, p Point) (n int, why string) {
 	n, why = 1<<40, "no limit is known"
 	least := func(v int, s string) {
@@ -199,7 +193,7 @@ func available() (bytes int) {
 	return bytes << 10 // it says KiB
 }
 
-// lockable is RLIMIT_MEMLOCK, which holds for who has no CAP_IPC_LOCK.
+// lockable is RLIMIT_MEMLOCK, without CAP_IPC_LOCK.
 func lockable() (bytes int, limited bool) {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -39,7 +39,6 @@ func (m *Messages) compare(n int64, side, what string, lane int, got transports.
 	return payload.Differs(m.Sh, side, what, lane, got, want)
 }
 
-// phase is the sequences of a phase.
 type phase struct {
 	gen               int
 	requests, answers *payload.Sequence
@@ -63,7 +62,7 @@ type caller struct {
 	c            transports.Call
 }
 
-// share is the phase of all callers of a point; the first caller makes it.
+// share is the phase of all callers, which the first makes.
 type share struct {
 	mu  sync.Mutex
 	now *phase
@@ -105,7 +104,6 @@ func (c *caller) Call() error {
 	return c.k.Send(&c.c)
 }
 
-// Check compares the answer.
 func (c *caller) Check(int64) (int64, error) {
 	if c.Mode == transports.CallOneWay {
 		return int64(c.Request), nil
@@ -121,7 +119,6 @@ func (c *caller) Check(int64) (int64, error) {
 	return int64(c.Request + c.Sh.Response), nil
 }
 
-// End also learns how many messages one way arrived.
 func (c *caller) End() error {
 	n, err := c.k.End()
 	if err != nil {
@@ -134,7 +131,6 @@ func (c *caller) End() error {
 	return c.k.Close()
 }
 
-// service answers the calls of a point.
 type service struct {
 	*Messages
 	fail func(error)
@@ -169,7 +165,6 @@ func (s *service) Begin(gen int) error {
 func (s *service) End() (int64, error) { return s.now.Load().ops.Load(), nil }
 func (s *service) Close() error        { return nil }
 
-// ServeCall compares a request and answers it.
 func (s *service) ServeCall(r *transports.Served) error {
 	p := s.now.Load()
 	n := p.requests.Number(r.Request)

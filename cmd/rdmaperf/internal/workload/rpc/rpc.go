@@ -1,11 +1,8 @@
-// Package rpc is the workload of calls with requests and responses of chosen lengths, of bytes without a schema, so
-// that the figure is that of what carries them. A unary call is a request and a response. A stream is one call for the
-// whole phase, whose exchanges count: a message each way, or, of oneway, a message to the server, whose count of all of
-// them ends the window.
+// Package rpc is the workload of calls of bytes without a schema, unary or as exchanges on a stream that lasts a phase.
+// Of oneway the server's count of messages ends the window.
 //
-// Messages are cut from two sequences (package payload), one each way, so that none is copied to be sent, and both
-// sides compare every byte. The server compares before it answers: a pass over the request is part of the latency, the
-// same for every carrier; without verification there is none.
+// Messages are cut from two sequences (package payload), so none is copied to be sent, and both sides compare every
+// byte. The server compares before it answers: without verification that pass over the request is not in the latency.
 package rpc
 
 import (
@@ -61,7 +58,6 @@ func (r *Workload) Flags(f *pflag.FlagSet) {
 	f.StringVar(&r.response, "response", "", "rpc: bytes of a response (default as the request)")
 }
 
-// Points are all kinds, sizes, rates, connections and calls outstanding.
 func (r *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if err := c.CheckCalls(Name, "rpc"); err != nil {
 		return nil, err
@@ -95,7 +91,6 @@ func (r *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	return workload.Checked(points, check)
 }
 
-// words are how a point reads.
 func words(p engine.Point) string {
 	s := fmt.Sprintf("%s %s %d B", Name, p.Call, p.Size)
 	if p.Response != p.Size && p.Call != engine.CallOneway {
@@ -107,7 +102,6 @@ func words(p engine.Point) string {
 // countBytes is the Response of a point one way: the number of messages.
 const countBytes = 8
 
-// check is what only calls of bytes ask of a point.
 func check(p engine.Point) error {
 	switch {
 	case p.Op != transports.KindCall.String():
@@ -125,8 +119,7 @@ func check(p engine.Point) error {
 // noteBytes is the answer to a call of the workload throughput, whose payload goes one way.
 const noteBytes = 8
 
-// CallPoint is pt, of a workload that has other operations too. A call has an answer as
-// long as the request, or with note a short one.
+// CallPoint is pt, of a workload with other operations too. An answer is as long as the request, or short with note.
 func CallPoint(pt engine.Point, note bool) engine.Point {
 	if pt.Op != transports.KindCall.String() {
 		return pt
@@ -165,8 +158,7 @@ func Shape(s *engine.Setup, depth int) (*engine.Shape, error) {
 	return drive.CallShape(s, depth)
 }
 
-// Run connects, takes the slices of the point and closes. complete adds to the result of each what it has of its own.
-// With note the payload is the requests alone, and no call is timed.
+// Run takes all slices of a point; complete adds to each result. With note only requests are payload, none timed.
 func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool,
 	complete func(*drive.Calls, *reports.Result)) error {
 	m := BytesOf(sh)

@@ -12,8 +12,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// processes is a client of one daemon for each user, as processes of a machine are: each
-// has a mapping, rings and a socket of its own.
+// processes is a client of one daemon for each user, with a mapping, rings and a socket of its own.
 type processes struct {
 	stack   *daemonstack.Stack
 	daemons [2]*daemonstack.Process // the far one, and that of the users
@@ -29,7 +28,6 @@ type processes struct {
 	next    int
 }
 
-// placeOf is what a user's place holds beside its rings, bytes.
 func placeOf(size int) int { return 128<<10 + pairs.Step(size) }
 
 func openProcesses(ctx context.Context, r *engine.Run, users int) (_ *target, err error) {
@@ -87,8 +85,7 @@ func (p *processes) Write(user int, at pairs.Place, size int) (bool, error) {
 	return pairs.Posted(err)
 }
 
-// Poll looks at the clients in turn until one of them has something. Who finds nothing
-// anywhere waits as the stack says, so that a crossing that is not hidden is paid.
+// Poll looks at the clients in turn. Who finds nothing waits as the stack says, so that a crossing is paid.
 func (p *processes) Poll(ended func(int)) (int, error) {
 	for range p.clients {
 		p.next = (p.next + 1) % len(p.clients)

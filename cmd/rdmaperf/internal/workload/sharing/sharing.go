@@ -1,8 +1,6 @@
-// Package sharing is the workload of many users of one node: a queue pair for each, as a
-// device alone has it, against few that all share, as LITE has them.
-//
-// Both ends live in this process, and one thread posts and polls for all users in turn: what is seen is what
-// connections cost the device and memory, not how threads get in each other's way.
+// Package sharing is the workload of many users of one node: a queue pair for each, against few that all share in LITE.
+// Both ends live in this process, and one thread serves all users in turn: what is seen is what connections cost device
+// and memory, not how threads get in each other's way.
 package sharing
 
 import (
@@ -73,7 +71,6 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// over takes LITE behind a daemon, too.
 func over(s transports.Stack, pt engine.Point) error {
 	if _, ok := s.(*daemonstack.Stack); ok {
 		return nil
@@ -133,11 +130,9 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	return nil
 }
 
-// compareEach is of how many writes one is compared by default. Arbitrary: through a daemon
-// a look costs tens of writes.
+// compareEach is of how many writes one is compared. Arbitrary: through a daemon a look costs tens of writes.
 const compareEach = 1024
 
-// measure has every user write in turn, with one write under way each.
 func measure(ctx context.Context, r *engine.Run, t *target, users int, now func() int64) (res reports.Result,
 	err error) {
 	w := &pairs.Writes{Target: t.Target, Proof: drive.LocalProof(r, compareEach), Slots: users, Size: r.Point.Size,

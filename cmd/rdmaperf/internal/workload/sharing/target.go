@@ -18,7 +18,6 @@ type target struct {
 	close                  func() error
 }
 
-// openNative is a queue pair for each user.
 func openNative(ctx context.Context, r *engine.Run, users int) (*target, error) {
 	size := r.Point.Size
 	n, _, err := pairs.OpenNative(ctx, r, users, users, size, 1, users*pairs.Step(size))
@@ -32,7 +31,6 @@ func openNative(ctx context.Context, r *engine.Run, users int) (*target, error) 
 	return &target{n, func() int { return users }, n.Registered, n.Devs[0].Caps().Clock, end}, nil
 }
 
-// openTier is a client of one node of LITE for each user.
 func openTier(ctx context.Context, r *engine.Run, users int) (*target, error) {
 	size := r.Point.Size
 	window := users * pairs.Step(size)

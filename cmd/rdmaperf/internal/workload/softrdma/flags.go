@@ -1,8 +1,6 @@
 // Package softrdma is the workload of SoftRDMA's evaluation (APNet'17, doi 10.1145/3106989.3106995): latency and
-// throughput at its five sizes, the throughput at depth 1 and at depth 16 apart, as the paper's is a size by its
-// latency. What the paper measured is beside, as text with its source. The schemes are stacks: verbs, iwarp on lwIP's
-// raw or Sequential API, or on kernel sockets. Of the paper's two schemes in the middle only plots are published, so
-// there are no numbers of them.
+// throughput at its five sizes, at depth 1, as the paper's throughput is a size by its latency, and at depth 16. Its
+// figures are next to ours as text. The schemes are stacks; of the paper's two in the middle only plots are published.
 package softrdma
 
 import (
@@ -31,7 +29,6 @@ func (*Workload) Meta() workload.Meta {
 	}
 }
 
-// Points are latencies of all sizes, and throughputs at both depths.
 func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	c.Published = append(c.Published, figures)
 	m := w.Meta()
@@ -46,7 +43,6 @@ func (w *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	return points, nil
 }
 
-// Whose figures they are.
 const (
 	softRDMA = "published: SoftRDMA"
 	rnic     = "published: RNIC"

@@ -38,7 +38,6 @@ func (s *Workload) Flags(f *pflag.FlagSet) {
 		"starvation: of the high class's work requests; the low class has 0")
 }
 
-// Points are all operations and sizes at all loads.
 func (s *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	if c.AnyOf("qp", "qp-sweep", "threads") != "" {
 		return nil, values.Wrong("workload", "%s has two classes on one QP and one thread", Name)

@@ -8,8 +8,7 @@ import (
 // Of is the detail of two classes, nil for any other.
 func Of(r *reports.Result) *Starvation { return reports.DetailOf[Starvation](r) }
 
-// Starvation is what two classes of one QP got: a high one, which offers a share of
-// the capacity, and a low one, which takes what is left.
+// Starvation is what two classes of one QP got: high offers a share of the capacity, low takes the rest.
 type Starvation struct {
 	HighLoadPercent        float64    `json:"high_load_percent"` // offered, of the capacity
 	HighPriority           int        `json:"high_priority"`     // the low class has 0
@@ -34,7 +33,6 @@ func (s *Starvation) Contradiction() string {
 	return ""
 }
 
-// results declares the dimensions and figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Starvation",
 	Intro: "A high class offers a share of what one class alone carried right before (capacity), and a low class on " +

@@ -1,11 +1,10 @@
-// Package starvation is the workload of two classes of writes on one queue pair. The high class is offered at a share
-// of what the transport carries, from intended starts; the low class is a stream that takes what is left. What a
-// scheduler leaves to the low class, when the high one asks for everything, is its rule against starvation.
+// Package starvation is the workload of two classes of writes on one queue pair: a high one, offered at a share of what
+// the transport carries, and a low one, a stream that takes what is left. That is a scheduler's rule against
+// starvation.
 //
-// Each class is cut out of a source of its own (drive.Cuts), so that each message has a number. A write completes
-// nothing at the target: behind some passes of a class over its slots, chosen by the seed, and with VerifyAll behind
-// each, it waits until the client has read them back one by one and compared them. The server compares the last pass
-// when the window is over.
+// Each class is cut out of a source of its own (drive.Cuts), so messages have numbers. A write completes nothing at the
+// target: behind some passes over its slots, chosen by the seed, a class waits until the client has read them back and
+// compared them. The server compares the last pass.
 package starvation
 
 import (
@@ -26,14 +25,12 @@ const DefaultHighPriority = 1
 
 const maxHighLoad = 1000 // percent
 
-// Load is what only points of this workload have: what the high class offers, in percent of
-// what the transport carries, and its priority.
+// Load is what the high class offers, in percent of what the transport carries, and its priority.
 type Load struct {
 	High     float64 `json:"high_load_percent"`
 	Priority uint8   `json:"high_priority"`
 }
 
-// check is what only this workload has.
 func (l *Load) check(pt engine.Point) error {
 	switch {
 	case pt.Op != transports.KindWrite.String():
@@ -46,14 +43,12 @@ func (l *Load) check(pt engine.Point) error {
 	return nil
 }
 
-// defaultDepth is how many operations of a class are outstanding: that of the bulk in head-of-line blocking.
+// defaultDepth is of each class, as of the bulk in head-of-line blocking.
 const defaultDepth = 16
 
 func depthOf(p *engine.Plan) int { return cmp.Or(p.Depth, defaultDepth) }
 
-// point is one of this workload.
 func point(p *engine.Plan, op string, size int, l Load) engine.Point {
-	// one class alone, both
 	return engine.Point{Workload: Name, Op: op, Size: size, Options: engine.PackOptions(l), Windows: 2,
 		Words: fmt.Sprintf("%s %s %d B at %v %%", Name, op, size, l.High),
 		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "which proves that data arrived",
@@ -89,7 +84,6 @@ func shape(s *engine.Setup) (*engine.Shape, Load, error) {
 	return sh, l, nil
 }
 
-// Client measures one point: one class alone, and both.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	sh, l, err := shape(&r.Setup)
 	if err != nil {
@@ -125,7 +119,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// Server has the slots that both classes write.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	sh, _, err := shape(&s.Setup)
 	if err != nil {
@@ -174,13 +167,11 @@ func newSources(c *engine.Group, load Load) *sources {
 	return &sources{c: c, w: w, l: l, load: load, cuts: cutsOf(drive.NewProof(w, l))}
 }
 
-// cutsOf are those of both classes.
 func cutsOf(p drive.Proof) [2]drive.Cuts {
 	half := p.L.Sh.Slots / 2
 	return [2]drive.Cuts{drive.NewCuts(p, lowClass, half), drive.NewCuts(p, highClass, half)}
 }
 
-// counts is what a phase did, by class.
 type counts struct{ ended, posted [2]int64 }
 
 func (d *sources) Prepare(gen int) error {
@@ -210,8 +201,7 @@ func (d *sources) Counts() []engine.LaneCount {
 		SecondFirst: uint64(d.compared[highClass]), Second: d.posted[highClass]}}
 }
 
-// run is one phase. With a duration, what has completed when it is over counts, so that
-// what a starved class has queued does not; with a number of operations all of them do.
+// run is one phase. By time only what completed counts, so that what a starved class has queued does not.
 func (d *sources) run() error {
 	w := d.w
 	deadline := w.Open()
@@ -250,8 +240,7 @@ func (d *sources) flow(deadline int64) error {
 	}
 }
 
-// push posts what is due of the high class, and then one of the low class, so that a
-// full queue of the low class does not delay the high one's starts.
+// push posts high first, so that a full queue of the low class does not delay the high one's starts.
 func (d *sources) push(t int64) error {
 	for d.high && d.out[highClass] < d.w.Sh.Depth && (d.pace == nil || d.pace.Due() <= t) {
 		posted, err := d.post(highClass)
@@ -271,8 +260,7 @@ func (d *sources) push(t int64) error {
 	return d.readBack()
 }
 
-// held reports whether a class waits behind a pass until that was compared, and begins with that when all of
-// the pass is complete.
+// held reports whether a class waits for the comparison of a pass, which begins when all of that is complete.
 func (d *sources) held(class int) bool {
 	sh, n := d.w.Sh, d.posted[class]
 	if !sh.Verify {
@@ -286,7 +274,6 @@ func (d *sources) held(class int) bool {
 	return room == 0
 }
 
-// readBack reads the next message of a pass that is compared.
 func (d *sources) readBack() error {
 	if !d.comparing || d.reading {
 		return nil
@@ -302,7 +289,6 @@ func (d *sources) readBack() error {
 	return err
 }
 
-// compare compares what was read back.
 func (d *sources) compare() error {
 	class, cuts := d.class, &d.cuts[d.class]
 	d.reading = false
@@ -385,8 +371,7 @@ func (d *sources) drain() error {
 	return nil
 }
 
-// verifyClasses holds the target's slots against what each class sent: of the last pass what
-// the client did not compare.
+// verifyClasses compares what the client did not of the last pass.
 func verifyClasses(p *drive.Proof, n engine.LaneCount) error {
 	cuts := cutsOf(*p)
 	if err := cuts[lowClass].Rest(int64(n.First), n.Count); err != nil {
@@ -395,8 +380,7 @@ func verifyClasses(p *drive.Proof, n engine.LaneCount) error {
 	return cuts[highClass].Rest(int64(n.SecondFirst), n.Second)
 }
 
-// measureCapacity measures what the transport carries of the size, before every point: on
-// a busy machine it is not the same for long.
+// measureCapacity runs before every point: on a busy machine the capacity is not the same for long.
 func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) error {
 	size := m.Sh.Size
 	d.high, d.interval = false, 0
@@ -415,7 +399,6 @@ func (d *sources) measureCapacity(ctx context.Context, m *engine.Measurement) er
 	return nil
 }
 
-// complete adds to a result what only this workload has.
 func (d *sources) complete(m *engine.Measurement, res *reports.Result, out *engine.Outcome) {
 	did, _ := out.Detail.(counts)
 	if v := res.Verification; v != nil {

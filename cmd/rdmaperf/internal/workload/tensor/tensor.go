@@ -1,10 +1,8 @@
-// Package tensor is the workload of unary calls that carry tensors, as workers of a training and their parameter server
-// exchange them. A push is a tensor in the request, a pull one in the response, an exchange one each way; what is no
-// tensor is tensorNote bytes long. Tensors are cut from sequences as the messages of rpc are.
+// Package tensor is the workload of unary calls that carry tensors: a push in the request, a pull in the response, an
+// exchange each way; the rest is tensorNote bytes long. Tensors are cut from sequences as rpc's messages.
 //
-// A pass over 64 MiB takes a good part of the time in which they are carried, and the server's would be in the latency.
-// So of a long tensor each side compares one of tensorParts parts, the next one each time, and all of the first in
-// every phase; with VerifyAll all of each, and the latency has it.
+// A pass over 64 MiB takes a good part of the time of carrying them. So of a long tensor each side compares one of
+// tensorParts parts in turn, and all of the first in every phase; with VerifyAll all of each, and the latency has it.
 package tensor
 
 import (
@@ -53,7 +51,6 @@ func (t *Workload) Flags(f *pflag.FlagSet) {
 			"way), of --size bytes (default 1K to 64M)")
 }
 
-// Points are all directions, sizes, rates, connections and calls outstanding.
 func (t *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if err := c.CheckCalls(Name, "tensor"); err != nil {
 		return nil, err
@@ -96,7 +93,6 @@ func TensorPoint(call string, size int) engine.Point {
 	return pt
 }
 
-// check is what only this workload asks of a point.
 func check(p engine.Point) error {
 	switch {
 	case !slices.Contains(TensorCalls(), p.Call):
@@ -109,7 +105,6 @@ func check(p engine.Point) error {
 	return nil
 }
 
-// shape is that of a point, what its calls carry, and what its connections may be.
 func shape(s *engine.Setup) (*engine.Shape, *rpc.Messages, transports.CallConfig, error) {
 	if err := check(s.Point); err != nil {
 		return nil, nil, transports.CallConfig{}, engine.Refused(err)
@@ -148,7 +143,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return err
 }
 
-// Server is the parameter server.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	_, m, cfg, err := shape(&s.Setup)
 	if err != nil {
@@ -157,7 +151,6 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	return m.Serve(ctx, s, cfg)
 }
 
-// tensorRequest is the bytes of a request.
 func tensorRequest(sh *engine.Shape) int {
 	if sh.Call == TensorPull {
 		return tensorNote
@@ -168,8 +161,7 @@ func tensorRequest(sh *engine.Shape) int {
 // inParts tells whether a tensor of n bytes is compared in parts.
 func inParts(sh *engine.Shape, n int) bool { return n > tensorWhole && !sh.VerifyAll }
 
-// comparedTensors: all of a short tensor, and of a long one a part in turn, of which the
-// last is the shortest: at least so many bytes.
+// comparedTensors is a lower bound: the last part of a long tensor is the shortest.
 func comparedTensors(sh *engine.Shape, calls int64) (whole, bytes int64) {
 	n := max(tensorRequest(sh), sh.Response)
 	if inParts(sh, n) {

@@ -1,9 +1,6 @@
-// Package think is the workload of calls whose server thinks: it computes for a stated time before it answers, and what
-// the waiting client's processor does meanwhile is measured (LITE, SOSP'17: adaptive waiting).
-//
-// One call at a time. Thinking is a loop that looks at the clock, so that the server's processor is busy for as long,
-// and not a sleep, which is longer than asked for by the time of a wake-up. A side's CPU is that of its process:
-// threads that poll in the background count, daemons of a stack do not.
+// Package think is the workload of calls whose server computes for a stated time before it answers, and of what the
+// client's processor does meanwhile (LITE, SOSP'17: adaptive waiting). The server looks at the clock in a loop, as a
+// sleep is longer by a wake-up. A side's CPU is that of its process, without daemons of a stack.
 package think
 
 import (
@@ -101,7 +98,6 @@ func (f *Workload) Flags(s *pflag.FlagSet) {
 		"think: how long the server computes before it answers, a comma list")
 }
 
-// Points are all sizes and times.
 func (f *Workload) Points(c *workload.Common) (points []engine.Point, err error) {
 	if s := c.AnyOf("op", "qp", "qp-sweep", "threads", "polling", "depth"); s != "" && c.Alone() {
 		return nil, values.Wrong(s, "the workload think has one caller with one call at a time; see --think-time")
@@ -148,16 +144,13 @@ func config(size int, secret []byte) transports.CallConfig {
 	return transports.CallConfig{MaxRequest: size, MaxResponse: size, Callers: 1, Conns: 1, Secret: secret}
 }
 
-// mix is the answer's byte for a request's.
 func mix(b byte, i int) byte { return b + byte(i) + 1 }
 
-// compute keeps a processor busy for so long.
 var compute = func(d time.Duration) {
 	for begin := time.Now(); time.Since(begin) < d; {
 	}
 }
 
-// computing answers.
 type thinker struct {
 	think time.Duration
 	size  int
@@ -180,7 +173,6 @@ func (t *thinker) ServeCall(s *transports.Served) error {
 	return nil
 }
 
-// Server serves calls until the client has measured.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) (err error) {
 	o, err := engine.ReadOptions(s.Point, (*options).check)
 	if err != nil {
@@ -291,7 +283,6 @@ func corrupt(text string) error {
 	return &reports.ExitError{Code: reports.ExitCorruption, Operation: Name, Err: errors.New(text)}
 }
 
-// window makes calls.
 type window struct {
 	ctx     context.Context
 	r       *engine.Run

@@ -1,5 +1,4 @@
-// Package throughput is the workload of streams: as many operations outstanding on each
-// queue pair as its depth says, in one direction or in both at once.
+// Package throughput is the workload of streams: each queue pair's depth of operations outstanding, one way or both.
 package throughput
 
 import (
@@ -41,7 +40,6 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 	set.BoolVarP(&f.bothWays, "bidirectional", "b", false, "throughput in both directions at once")
 }
 
-// Points are all operations, sizes and numbers of queue pairs.
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
 	m := f.Meta()
 	return c.Product(c.Worked(m.Ops), m.Sizes, func(op string, size int) (points []engine.Point) {
@@ -61,11 +59,9 @@ func Point(p *engine.Plan, pt engine.Point) engine.Point {
 	return rpc.CallPoint(pt, true)
 }
 
-// DefaultCallDepth is how many calls of throughput are outstanding on a connection: each is a
-// goroutine, and a carrier's ring is full of fewer large ones.
+// DefaultCallDepth is of calls, each a goroutine: fewer large ones fill a carrier's ring.
 const DefaultCallDepth = 16
 
-// Client measures one point: a stream, one way or both, or many calls.
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
 		return rpc.Measure(ctx, r, DefaultCallDepth, true)
@@ -95,7 +91,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	return m.Close(ctx, err)
 }
 
-// Server takes what is sent, and both ways sends, too.
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 	if s.Point.Call != "" {
 		return rpc.Answer(ctx, s, DefaultCallDepth)
@@ -110,7 +105,6 @@ func (*Workload) Server(ctx context.Context, s *engine.Serve) error {
 // Of is the detail of a bidirectional stream, nil for any other.
 func Of(r *reports.Result) *drive.Bidirectional { return reports.DetailOf[drive.Bidirectional](r) }
 
-// results declares the figures of these results.
 var results = &reports.Workload{
 	Name: Name, Title: "Throughput", Rated: true,
 	Dims:    []reports.DimDef{{Name: "directions", Help: "both, where each side sends while the other does"}},

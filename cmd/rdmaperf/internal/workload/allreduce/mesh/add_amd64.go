@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// addVectors adds as many elements as fill vectors of 256 bits, four at a time, where the
-// CPU has them, and says how many. The compiler makes no vectors of a loop.
+// addVectors adds as many elements as fill vectors of 256 bits, and says how many. The compiler makes none of a loop.
 func addVectors(dst, a, b []float32) int {
 	n := len(dst) &^ 31
 	if !cpu.X86.HasAVX || n == 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
-// exchange is a rendezvous at work, one or both ways.
 type exchange struct {
 	m    *Mesh
 	ctx  context.Context
@@ -37,8 +36,7 @@ type exchange struct {
 	wrote int
 	done  int // long messages to that peer when this one is
 
-	// next is the step behind this one where it sends what this one receives: each segment as
-	// soon as it is there, and added, while the caches have it.
+	// next is the step behind this one where it sends what this one receives, while the caches have it.
 	next *exchange
 }
 
@@ -53,7 +51,6 @@ func (m *Mesh) exchange(ctx context.Context, s steps.Step, v *vector, arm arms.A
 	return x
 }
 
-// ready tells the sender that it may begin, once.
 func (x *exchange) ready() error {
 	if x.in <= x.m.cfg.Eager || x.from != nil {
 		return nil
@@ -61,7 +58,6 @@ func (x *exchange) ready() error {
 	return x.clear(x.m.peers[x.step.RecvFrom], x.in)
 }
 
-// run takes the step.
 func (x *exchange) run() error {
 	m, s := x.m, x.step
 	if x.out > m.cfg.Eager {
@@ -107,7 +103,6 @@ func (x *exchange) what() string {
 	return fmt.Sprintf("write %d bytes to rank %d and receive from rank %d", x.src.Len(), x.to.rank, x.from.rank)
 }
 
-// hold registers a part of the user's memory until put.
 func (x *exchange) hold(b rdma.Buffer) (arms.Hold, error) {
 	h, err := x.arm.Get(b)
 	if err == nil {
@@ -125,9 +120,8 @@ func (x *exchange) put() error {
 	return errors.Join(errs...)
 }
 
-// clear tells the sender where its bytes go: into the vector, or aside to be added to what is
-// there. Where the vector has nothing yet they are added in place, which leaves the caches
-// more room, if the registration of that place outlives the step.
+// clear tells the sender where its bytes go: aside, or into the vector where that has nothing yet and registrations are
+// kept, which leaves the caches more room.
 func (x *exchange) clear(p *peer, n int) error {
 	x.from, x.left, x.inlen, x.at = p, n, n, x.step.Recv.Off*elem
 	to, key := x.m.temp, uint32(0)
@@ -151,7 +145,7 @@ func (x *exchange) clear(p *peer, n int) error {
 	return x.m.send(p, kindClear, head{length: uint64(n), addr: to.Addr(), key: key}, nil, id(p.rank, whatQuiet, 0))
 }
 
-// prepare registers what is to be sent, while the receiver gets ready, unless that was done in the step before.
+// prepare registers what is to be sent while the receiver gets ready.
 func (x *exchange) prepare(from rdma.Buffer) (err error) {
 	if x.to != nil || x.out <= x.m.cfg.Eager {
 		return nil
@@ -169,7 +163,6 @@ func (x *exchange) prepare(from rdma.Buffer) (err error) {
 	return nil
 }
 
-// turn does what can be done, and tells whether that was all.
 func (x *exchange) turn() (bool, error) {
 	if err := x.write(); err != nil {
 		return false, err
@@ -197,20 +190,18 @@ func (x *exchange) turn() (bool, error) {
 	return x.left == 0 && (x.to == nil || x.to.done >= x.done), nil
 }
 
-// overlaps tells whether the step adds to what it sends.
 func (x *exchange) overlaps() bool {
 	s := &x.step
 	return s.Add && s.SendTo >= 0 && s.RecvFrom >= 0 && s.Send.Off < s.Recv.Off+s.Recv.N &&
 		s.Recv.Off < s.Send.Off+s.Send.N && x.v.of(s.Send).Addr() == x.v.out.Addr()
 }
 
-// mayAdd tells whether what arrived may be added: not to bytes that are still being sent.
+// mayAdd: nothing is added to bytes that are still being sent.
 func (x *exchange) mayAdd() bool {
 	return x.to == nil || x.to.done >= x.done || !x.overlaps()
 }
 
-// pass lets the next step write what is there. The clears of a peer come in their order:
-// turn has this step look for its own first.
+// pass lets the next step write. A peer's clears come in order: turn has this step look for its own first.
 func (x *exchange) pass() error {
 	if x.next == nil {
 		return nil
@@ -219,8 +210,7 @@ func (x *exchange) pass() error {
 	return x.next.write()
 }
 
-// write posts what may be written of the message, in segments with a word behind each, all at
-// once: a stack that knows how much follows can choose when to send and when to receive.
+// write posts what may be written at once: a stack that knows how much follows can choose when to send and receive.
 func (x *exchange) write() error {
 	p, m, n := x.to, x.m, x.src.Len()
 	if p == nil || x.wrote == n || x.where == nil && len(p.clears) == 0 {

@@ -44,31 +44,24 @@ const (
 	heads        = 256
 )
 
-// slotBytes bounds how many segments a message has where slots are large: those of a peer are
-// filled in turn, and what a cache has no more of is filled more slowly. Arbitrary: with 64 KiB
-// and 4 ranks, which had 88 slots for each peer and have 40, sums of 64 KiB took 0.9 of the time.
+// slotBytes bounds segments where slots are large: what caches do not hold is filled more slowly. Arbitrary.
 const slotBytes = 512 << 10
 
-// segments is how many pieces a long message has at most.
 func (c *Config) segments() int {
 	return min(max(slotBytes/max(c.Eager, 1), 8), mostSegments)
 }
 
-// recvs is how many messages of a peer may be unheard at once: the segments of a message and of the next, which it may
-// have begun, what follows them, and of eager ones as many as ranks can be ahead of others.
+// recvs is how many messages of a peer may be unheard: segments of two messages, what follows, and eager ones.
 func (c *Config) recvs() int { return 2*c.segments() + 16 + 2*c.Size }
 
-// Cost is what a mesh with messages of eager bytes makes a rank hold: bytes of its slots,
-// queue pairs, and the places of each.
+// Cost is what a rank of a mesh holds: bytes of its slots, queue pairs, and the places of each.
 func Cost(ranks, eager int) (slots int64, qps, places int) {
 	m := Mesh{cfg: Config{Size: ranks, Eager: eager}}
 	return int64(m.each() * ranks), ranks - 1, sends + m.cfg.recvs()
 }
 
-// each is the bytes of the slots for one peer.
 func (m *Mesh) each() int { return m.cfg.recvs()*m.slot() + heads*headLen + eagerSlots*m.slot() }
 
-// sends bounds what is outstanding to a peer.
 const sends = 4*mostSegments + eagerSlots + 16
 
 type Mesh struct {
@@ -111,7 +104,6 @@ type peer struct {
 	done        int       // those whose last send has completed
 }
 
-// arrival is a message that stays in its receive's slot.
 type arrival struct{ slot, n int }
 
 // Open listens at listen ("host:port"), with buffers for all peers. The caller tells the others Addr.
@@ -151,13 +143,11 @@ func (m *Mesh) open(listen string) (err error) {
 	return err
 }
 
-// slot is the bytes of a slot for messages, a multiple of a cache line.
 func (m *Mesh) slot() int { return (headLen + m.cfg.Eager + 63) &^ 63 }
 
-// Addr is where the other ranks reach this one.
+// Addr is where other ranks reach this one.
 func (m *Mesh) Addr() string { return m.l.Addr() }
 
-// newPeer makes a queue pair with its receives posted.
 func (m *Mesh) newPeer(rank int) (*peer, error) {
 	p := &peer{rank: rank}
 	take := func(n int) int { at := m.used; m.used += n; return at }
@@ -176,8 +166,7 @@ func (m *Mesh) newPeer(rank int) (*peer, error) {
 	return p, nil
 }
 
-// Join connects to all ranks: this one dials those below it and waits for those above.
-// token is the same for all, so that no unknown peer joins.
+// Join connects to all ranks: it dials those below and waits for those above. All have the same token.
 func (m *Mesh) Join(ctx context.Context, addrs []string, token uint64) error {
 	if len(addrs) != m.cfg.Size {
 		return fmt.Errorf("%d addresses of %d ranks: %w", len(addrs), m.cfg.Size, rdma.ErrInvalid)

@@ -41,7 +41,6 @@ func (h *head) encode(b []byte) {
 	binary.BigEndian.PutUint32(b[24:], h.key)
 }
 
-// parse reads the head of a message of len(b) bytes, of which payload follow it.
 func parse(b []byte) (h head, err error) {
 	if len(b) < headLen {
 		return h, fmt.Errorf("a message of %d bytes: %w", len(b), rdma.ErrProtocol)
@@ -57,7 +56,6 @@ func parse(b []byte) (h head, err error) {
 	return h, nil
 }
 
-// elem is the bytes of a float32.
 const elem = 4
 
 // Floats is memory as a vector. It must not be used after the memory is freed.
@@ -68,7 +66,6 @@ func Floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/elem)
 }
 
-// request is the work request of a message: a head, and payload where that is not nil.
 func (m *Mesh) request(p *peer, kind uint8, h head, payload []byte, wid uint64) rdma.SendWR {
 	h.kind, h.number = kind, p.sent[kind]
 	p.sent[kind]++
@@ -92,17 +89,14 @@ func (m *Mesh) send(p *peer, kind uint8, h head, payload []byte, wid uint64) err
 	return nil
 }
 
-// lendFrom is from how many bytes a message that needs no rendezvous is sent from where it lies, if its registration is
-// kept: below, a copy beside its head costs less than a look-up. Arbitrary.
+// lendFrom: from so many bytes on, an eager message is sent from where it lies if its registration is kept. Arbitrary.
 const lendFrom = 4 << 10
 
-// room waits for a slot for an eager message.
 func (m *Mesh) room(ctx context.Context, p *peer) error {
 	return m.until(ctx, fmt.Sprintf("send to rank %d", p.rank),
 		func() (bool, error) { return p.eager < eagerSlots, nil })
 }
 
-// sendEager sends bytes, or a token of none, as soon as there is a slot.
 func (m *Mesh) sendEager(ctx context.Context, p *peer, b []byte) error {
 	if err := m.room(ctx, p); err != nil {
 		return err
@@ -111,7 +105,7 @@ func (m *Mesh) sendEager(ctx context.Context, p *peer, b []byte) error {
 	return m.send(p, kindEager, head{length: uint64(len(b))}, b, id(p.rank, whatEager, p.slot))
 }
 
-// sendShort sends the step's bytes without a rendezvous: copied into a slot, or gathered from where they lie.
+// sendShort sends the step's bytes without a rendezvous: copied, or gathered from where they lie.
 func (x *exchange) sendShort() error {
 	m, p := x.m, x.m.peers[x.step.SendTo]
 	b, err := x.v.of(x.step.Send).Slice(x.step.Send.Off*elem, x.out)
@@ -140,7 +134,6 @@ func (x *exchange) sendShort() error {
 	return nil
 }
 
-// back gives the user's memory back that a slot's message was taken from.
 func (p *peer) back(slot int) error {
 	h := p.holds[slot]
 	if h == (arms.Hold{}) {
@@ -151,7 +144,6 @@ func (p *peer) back(slot int) error {
 	return h.Put()
 }
 
-// returned waits until nothing of the user's memory is being sent any more.
 func (m *Mesh) returned(ctx context.Context) error {
 	for _, p := range m.peers {
 		if p == nil || p.lent == 0 {
@@ -165,7 +157,6 @@ func (m *Mesh) returned(ctx context.Context) error {
 	return nil
 }
 
-// backAll gives all of it back when the ranks cannot go on.
 func (m *Mesh) backAll() error {
 	var errs []error
 	for _, p := range m.peers {
@@ -178,7 +169,6 @@ func (m *Mesh) backAll() error {
 	return errors.Join(errs...)
 }
 
-// takeEager waits for a message of n bytes and gives it to f.
 func (m *Mesh) takeEager(ctx context.Context, p *peer, n int, f func(b []byte)) error {
 	err := m.until(ctx, fmt.Sprintf("receive from rank %d", p.rank), func() (bool, error) {
 		return len(p.eagers) > 0, nil

@@ -30,12 +30,10 @@ func (m *Mesh) postRecv(p *peer, slot int) error {
 	return err
 }
 
-// message is the first n bytes of a receive's slot.
 func (m *Mesh) message(p *peer, slot, n int) []byte {
 	return m.buf.Bytes()[p.recvBase+slot*m.slot():][:min(n, headLen+m.cfg.Eager)]
 }
 
-// poll takes what there is, and tells whether that was anything.
 func (m *Mesh) poll() (bool, error) {
 	n, err := m.cq.Poll(m.wcs)
 	if err != nil {
@@ -66,8 +64,7 @@ func (m *Mesh) take(wc *rdma.WC) error {
 	return nil
 }
 
-// fault is a failed completion as an error that names the rank. A flushed request says only
-// that its queue pair had ended before, so what the device has to say of that is next to it.
+// fault names the rank, and of a flushed request also what ended its queue pair.
 func (m *Mesh) fault(p *peer, wc *rdma.WC) error {
 	err := fmt.Errorf("rank %d: %w", p.rank, &rdma.StatusError{WC: *wc})
 	if wc.Status != rdma.StatusWRFlushErr {
@@ -85,7 +82,6 @@ func (m *Mesh) fault(p *peer, wc *rdma.WC) error {
 	return err
 }
 
-// hear sorts a message by its kind.
 func (m *Mesh) hear(p *peer, slot, n int) error {
 	h, err := parse(m.message(p, slot, n))
 	if err == nil && h.number != p.heard[h.kind] {
@@ -110,14 +106,11 @@ func (m *Mesh) hear(p *peer, slot, n int) error {
 
 const clockEach = 1024 // empty polls between two looks at the clock. Arbitrary.
 
-// offers is how often a rank that may sleep offers its CPU to the others (sched_yield(2))
-// before it does: with more ranks than CPUs the one that is waited for often waits for this
-// CPU, and a thread that sleeps is 20 us and more away from its next step. Arbitrary.
+// offers is how often a rank that may sleep yields its CPU first (sched_yield(2)): waking up costs 20 us. Arbitrary.
 const offers = 32
 
-// until makes progress until f is true. It says what was waited for when that takes
-// longer than the configured time. A rank that may sleep does not poll on: each poll is a
-// system call for each peer, and takes its time from the rank that is waited for.
+// until makes progress until f is true, or says what it waited for. A rank that may sleep does not poll on: each poll
+// is a system call for each peer, and takes its time from the rank that is waited for.
 func (m *Mesh) until(ctx context.Context, what string, f func() (bool, error)) error {
 	var deadline time.Time
 	for idle := 0; ; {

@@ -23,9 +23,8 @@ func (m *Mesh) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Reduce takes the steps of a list on the vector in, and leaves the sum in out: an element is
-// read from in until out has something of it, so nothing is copied from one to the other.
-// The arm registers what a rendezvous sends or receives, and short messages where that is kept.
+// Reduce takes the steps of a list on the vector in, and leaves the sum in out. The arm registers what a rendezvous
+// sends or receives, and short messages where that is kept.
 func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffer, arm arms.Arm) (err error) {
 	if len(list) == 0 {
 		copy(out.Bytes(), in.Bytes())
@@ -44,8 +43,8 @@ func (m *Mesh) Reduce(ctx context.Context, list []steps.Step, in, out rdma.Buffe
 			x = m.exchange(ctx, s, v, arm)
 		}
 		err = x.ready()
-		// What the next step replaces has been sent and added before anybody has what goes there, so its sender may
-		// begin as soon as it likes. What is added arrives where this step's bytes do, and waits.
+		// What the next step replaces was sent and added before anybody has what goes there, so its sender may begin.
+		// What is added arrives where this step's bytes do, and waits.
 		if err == nil && i+1 < len(list) && !list[i+1].Add {
 			next = m.exchange(ctx, list[i+1], v, arm)
 			err = next.ready()
@@ -73,7 +72,6 @@ type vector struct {
 	has     []steps.Span // of out
 }
 
-// of is where the elements of a span are. A span lies in one that out has, or beside all.
 func (v *vector) of(s steps.Span) rdma.Buffer {
 	for _, h := range v.has {
 		if h.Off <= s.Off && s.Off+s.N <= h.Off+h.N {

@@ -1,8 +1,5 @@
-// Package steps says which rank sends what to whom in an all-reduce: the algorithms as
-// data, without memory or a network.
-//
-// Sums are the only reduction, and the order in which they are added differs between
-// algorithms: results of floats agree where every sum is exact.
+// Package steps says which rank sends what to whom in an all-reduce: the algorithms as data. The order of sums differs
+// between them: results of floats agree where every sum is exact.
 package steps
 
 import (
@@ -13,8 +10,7 @@ import (
 // Span is a part of the vector, in elements.
 type Span struct{ Off, N int }
 
-// Step is what one rank does at a time: it sends a span to one rank and receives a span
-// from one, at once. Without a partner, or with an empty span, that half is nothing.
+// Step is what one rank sends and receives at once. Without a partner, or with an empty span, that half is nothing.
 type Step struct {
 	SendTo, RecvFrom int // ranks; -1: nobody
 	Send, Recv       Span
@@ -23,10 +19,9 @@ type Step struct {
 
 func Algorithms() []string { return []string{"ring", "halving", "doubling"} }
 
-// Of is the list of one rank of p for a vector of n elements. ring is the bandwidth optimal ring of Patarasuk and Yuan
-// (JPDC 2009). halving is recursive halving and doubling of Rabenseifner (ICCS 2004). doubling is recursive doubling
-// (Thakur, Rabenseifner and Gropp, IJHPCA 2005): half the steps, each of the whole vector. Of a number of ranks that is
-// no power of two, the first ones of both work in pairs.
+// Of is the list of one rank of p for n elements. ring is that of Patarasuk and Yuan (JPDC 2009), halving recursive
+// halving and doubling of Rabenseifner (ICCS 2004), doubling recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA
+// 2005): half the steps, each of the whole vector.
 func Of(algorithm string, rank, p, n int) ([]Step, error) {
 	switch algorithm {
 	case "ring":
@@ -39,7 +34,6 @@ func Of(algorithm string, rank, p, n int) ([]Step, error) {
 	return nil, fmt.Errorf("no algorithm %q: want one of %v", algorithm, Algorithms())
 }
 
-// ring passes the parts of the vector round, first adding, then replacing.
 func ring(rank, p, n int) (list []Step) {
 	part := func(i int) Span {
 		i = (i%p + p) % p
@@ -55,7 +49,6 @@ func ring(rank, p, n int) (list []Step) {
 	return list
 }
 
-// halving exchanges halves, halves of halves …, adding, and the same backwards.
 func halving(rank, p, n int) []Step {
 	return paired(rank, p, n, func(id, power int, rankOf func(id int) int) (list []Step) {
 		var back []Step
@@ -76,7 +69,6 @@ func halving(rank, p, n int) []Step {
 	})
 }
 
-// doubling exchanges all with ranks that are farther away each time, adding.
 func doubling(rank, p, n int) []Step {
 	return paired(rank, p, n, func(id, power int, rankOf func(id int) int) (list []Step) {
 		all := Span{0, n}
@@ -88,9 +80,8 @@ func doubling(rank, p, n int) []Step {
 	})
 }
 
-// paired are the steps of an algorithm for a power of two of ranks, with those around them that
-// any other number needs: of as many pairs as there are ranks too many one stands aside. of gets
-// the rank among those that take part, their number, and which ranks they are.
+// paired are the steps among a power of two of ranks, with those around them that other numbers need: of as many pairs
+// as there are ranks too many one stands aside.
 func paired(rank, p, n int, of func(id, power int, rankOf func(id int) int) []Step) (list []Step) {
 	power := 1
 	for power*2 <= p {

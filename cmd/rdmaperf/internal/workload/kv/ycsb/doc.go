@@ -1,19 +1,11 @@
-// Package ycsb generates the core workloads of the Yahoo! Cloud Serving Benchmark: which records are read, updated,
-// inserted and scanned, in which order, and what is in them. It reaches no store.
+// Package ycsb generates the core workloads of the Yahoo! Cloud Serving Benchmark, and what is in their records.
 //
-// Sources: Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010, §4 and table 2, for the mixes a to
-// e; the core workload files workloada to workloadf of the public tool for f and for the defaults: records of 10 fields
-// of 100 bytes, all fields read, one written, scans of 1 to 100 records, keys hashed.
+// Sources: Cooper et al., SoCC 2010, §4 and table 2, for the mixes a to e; the public tool's core workload files for f
+// and the defaults.
 //
-// A [Generator] belongs to one goroutine. [Keys] is shared by the generators of a run. Nothing allocates after it is
-// made.
+// A [Generator] belongs to one goroutine; [Keys] is shared. Nothing allocates once it is made. A field is its version,
+// and bytes that follow from seed, key, field and version, so that a reader can tell a wrong, a torn and a flipped one.
 //
-// A field is its version and then bytes that follow from the seed, the key, the field and the version, so that whoever
-// reads it can tell a wrong record, a torn one and a flipped bit apart from what was written, without knowing who wrote
-// last.
-//
-// The public tool's zipfian numbers are an approximation that is exact for the two most frequent items (Gray et al.,
-// SIGMOD 1994); those here are exact for all. The mixes d and e insert. Scans begin at records that were loaded, and
-// find the inserted ones on their way; the public tool also begins at inserted ones, out of a range that it takes from
-// the number of operations, which a run by time does not have.
+// The tool's zipfian numbers are exact for two items (Gray et al., SIGMOD 1994); these are for all. Scans begin at
+// loaded records only, as the tool's range would need the number of operations, which a run by time does not have.
 package ycsb

@@ -69,8 +69,7 @@ type Generator struct {
 	upto  [NumOps]float64 // cumulated shares
 }
 
-// NewGenerator makes the generator of a thread. Threads have different sequences, and
-// the same seed and thread the same one as long as nothing is inserted.
+// NewGenerator makes a thread's. The same seed and thread give the same sequence while nothing is inserted.
 func NewGenerator(cfg Config, keys *Keys, thread int) (*Generator, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("make generator: %w", err)
@@ -117,7 +116,6 @@ func (g *Generator) op() Op {
 	return op
 }
 
-// record draws one that exists.
 func (g *Generator) record() uint64 {
 	if !g.cfg.Mix.Latest {
 		return hash(g.zipf.rank(g.float)-1) % uint64(g.cfg.Records)

@@ -10,11 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// inserting bounds inserts that are under way at once.
 const inserting = 1 << 16
 
-// Keys are the records of a run: those that were loaded, numbered from 0, and those
-// that its inserts add. It is safe for concurrent use.
+// Keys are the records of a run, numbered from 0: loaded ones, then inserted ones. It is safe for concurrent use.
 type Keys struct {
 	last atomic.Uint64 // records that certainly exist: all below
 

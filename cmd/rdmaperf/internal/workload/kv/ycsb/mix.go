@@ -25,8 +25,7 @@ type Mix struct {
 	Name  string
 	Title string          // the name of the paper
 	Share [NumOps]float64 // of all operations; the sum is 1
-	// Latest: the record i before the newest is asked for in proportion to (i+1)^-Theta. Else ranks are asked for in
-	// that proportion, and spread over the keys.
+	// Latest: the i-th newest record is asked for in proportion to (i+1)^-Theta; else hashed ranks are.
 	Latest bool
 }
 

@@ -20,8 +20,7 @@ func (c Config) Fill(field []byte, id uint64, index int, version uint64) {
 	}
 }
 
-// Check compares a field with what its version says: the place of the first byte that
-// is wrong, and what it must be; -1 when nothing is.
+// Check compares a field with what its version says: where the first wrong byte is, or -1, and what it must be.
 func (c Config) Check(field []byte, id uint64, index int) (at int, want byte) {
 	x := c.state(id, index, binary.LittleEndian.Uint64(field))
 	for at = versionBytes; at < len(field); at += 8 {
@@ -46,8 +45,7 @@ func (c Config) FillRecord(b []byte, id uint64) {
 	}
 }
 
-// CheckRecord is Check for all fields; at counts from the start of the record. A record
-// of another length is wrong where the shorter one ends.
+// CheckRecord is Check for all fields of a record. One of another length is wrong where the shorter ends.
 func (c Config) CheckRecord(b []byte, id uint64) (at int, want byte) {
 	for i := range c.Fields {
 		if len(b) < (i+1)*c.FieldBytes {

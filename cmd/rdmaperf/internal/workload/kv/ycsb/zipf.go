@@ -5,13 +5,11 @@ import "math"
 // Theta is the exponent of the public tool's zipfian requests.
 const Theta = 0.99
 
-// scrambledItems are the ranks that the scrambled distribution draws from, whatever the number of records: the public
-// tool's number, so that the share of the most popular record is its, too: 3.78 %.
+// scrambledItems are the public tool's ranks, whatever the number of records: the first has 3.78 % of requests.
 const scrambledItems = 10_000_000_000
 
-// zipf draws ranks 1 to n in proportion to rank^-s, exactly and without a table, by rejection-inversion (Hörmann and
-// Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996).
-// Its n may change between draws.
+// zipf draws ranks 1 to n in proportion to rank^-s, exactly, by rejection-inversion (Hörmann and Derflinger, ACM TOMACS
+// 6(3), 1996). Its n may change between draws.
 type zipf struct {
 	n    uint64
 	s    float64
@@ -34,13 +32,10 @@ func (z *zipf) resize(n uint64) {
 	}
 }
 
-// weight is of a rank, not normalised.
 func (z *zipf) weight(x float64) float64 { return math.Pow(x, -z.s) }
 
-// integral of weight from 1 to x.
 func (z *zipf) integral(x float64) float64 { return (math.Pow(x, 1-z.s) - 1) / (1 - z.s) }
 
-// inverse of integral.
 func (z *zipf) inverse(y float64) float64 { return math.Pow(1+(1-z.s)*y, 1/(1-z.s)) }
 
 // rank draws one; random gives numbers in [0, 1).
@@ -49,8 +44,7 @@ func (z *zipf) rank(random func() float64) uint64 {
 		y := z.high + random()*(z.low-z.high)
 		x := z.inverse(y)
 		k := min(max(math.Floor(x+0.5), 1), float64(z.n))
-		// The bar over [k-0.5, k+0.5] has the area weight(k) under the curve's integral
-		// that ends at k+0.5; what of it the inverse hits outside is drawn again.
+		// Of the bar over [k-0.5, k+0.5], of area weight(k), what the inverse hits outside is drawn again.
 		if k-x <= z.cut || y >= z.integral(k+0.5)-z.weight(k) {
 			return uint64(k)
 		}

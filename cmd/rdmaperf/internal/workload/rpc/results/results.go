@@ -1,5 +1,4 @@
-// Package results describes results of calls: the workload rpc, calls that carry
-// tensors, and what other workloads that stand on calls share with them.
+// Package results describes results of calls, of the workload rpc and of others that stand on calls.
 package results
 
 import (
@@ -24,8 +23,7 @@ func Of(r *reports.Result) *RPC {
 // RPC is the detail of calls.
 type RPC = drive.RPC
 
-// Waits is how a carrier waits for each message: in the kernel by the mode event, or as the runtime's network poller
-// does. The other modes poll for some time first.
+// Waits is event where a carrier waits for each message in the kernel; other modes poll for some time first.
 func Waits(r *reports.Result) string {
 	if m := Of(r).Mode; m == "" || m == "event" {
 		return reports.PollingEvent
