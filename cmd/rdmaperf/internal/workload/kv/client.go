@@ -28,22 +28,6 @@ type reply struct {
 	value []byte        // until Free or the next call
 }
 
-func (c *storeClient) get(key []byte) (reply, error) {
-	return c.do(methodGet, request{key: key, count: 1})
-}
-
-func (c *storeClient) put(key, value []byte) (reply, error) {
-	return c.do(methodPut, request{key: key, value: value})
-}
-
-func (c *storeClient) patch(key []byte, offset int, part []byte) (reply, error) {
-	return c.do(methodPatch, request{key: key, offset: uint32(offset), value: part})
-}
-
-func (c *storeClient) scan(key []byte, count int) (reply, error) {
-	return c.do(methodScan, request{key: key, count: uint32(count)})
-}
-
 func (c *storeClient) do(method uint8, r request) (reply, error) {
 	c.request = r.append(c.request[:0])
 	c.c.Method, c.c.Request = method, c.request
@@ -179,14 +163,15 @@ func (c *caller) Call() (err error) {
 	c.got = reply{}
 	switch c.op.Op {
 	case ycsb.Read, ycsb.RMW:
-		c.got, err = c.read.get(c.key)
+		c.got, err = c.read.do(methodGet, request{key: c.key, count: 1})
 	case ycsb.Scan:
-		c.got, err = c.read.scan(c.key, c.op.Scan)
+		c.got, err = c.read.do(methodScan, request{key: c.key, count: uint32(c.op.Scan)})
 	case ycsb.Insert:
-		wrote, err = c.write.put(c.key, c.record)
+		wrote, err = c.write.do(methodPut, request{key: c.key, value: c.record})
 	}
 	if err == nil && (c.op.Op == ycsb.Update || c.op.Op == ycsb.RMW) {
-		wrote, err = c.write.patch(c.key, c.op.Field*c.cfg.FieldBytes, c.field)
+		wrote, err = c.write.do(methodPatch,
+			request{key: c.key, offset: uint32(c.op.Field * c.cfg.FieldBytes), value: c.field})
 	}
 	c.store = c.got.store + wrote.store
 	// every record asked for was loaded, or its insert answered

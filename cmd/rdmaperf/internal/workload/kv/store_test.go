@@ -268,55 +268,51 @@ func served(t *testing.T, s *service, f func(t *testing.T, conn transports.CallC
 	}
 }
 
-func client(t *testing.T, conn transports.CallConn) *storeClient {
-	k, err := conn.Caller(t.Context(), transports.CallerConfig{Timeout: 10 * time.Second})
-	must(t, err)
-	return &storeClient{Caller: k}
-}
-
 func TestCallsReachTheStore(t *testing.T) {
 	s, cfg := serviceHere(t, "e", 500)
 	next := uint64(cfg.Records)
 	served(t, s, func(t *testing.T, conn transports.CallConn) {
-		call := client(t, conn)
+		k, err := conn.Caller(t.Context(), transports.CallerConfig{Timeout: 10 * time.Second})
+		must(t, err)
+		call := &storeClient{Caller: k}
 		defer call.Close()
-		key := ycsb.AppendKey(nil, 17)
+		key, nobody := ycsb.AppendKey(nil, 17), []byte("nobody")
 		field := make([]byte, cfg.FieldBytes)
 		cfg.Fill(field, ycsb.ID(17), 2, 99)
-		r, err := call.patch(key, 2*cfg.FieldBytes, field)
+		r, err := call.do(methodPatch, request{key: key, offset: 2 * uint32(cfg.FieldBytes), value: field})
 		if err != nil || r.store <= 0 || len(r.value) > 0 {
 			t.Fatalf("patch: %+v, %v", r, err)
 		}
-		if r, err = call.get(key); err != nil || r.store <= 0 || checkRecord(cfg, ycsb.ID(17), r.value) != nil ||
+		r, err = call.do(methodGet, request{key: key, count: 1})
+		if err != nil || r.store <= 0 || checkRecord(cfg, ycsb.ID(17), r.value) != nil ||
 			!bytes.Equal(r.value[2*cfg.FieldBytes:][:cfg.FieldBytes], field) {
 			t.Fatalf("get: %+v, %v", r, err)
 		}
 		value := make([]byte, cfg.RecordBytes())
 		cfg.FillRecord(value, ycsb.ID(next))
-		_, err = call.put(ycsb.AppendKey(nil, next), value)
+		_, err = call.do(methodPut, request{key: ycsb.AppendKey(nil, next), value: value})
 		must(t, err)
 		next++
 		n := 0
-		if r, err = call.scan(key, 30); err != nil || checkScan(cfg, 17, 30, r.value) != nil ||
+		r, err = call.do(methodScan, request{key: key, count: 30})
+		if err != nil || checkScan(cfg, 17, 30, r.value) != nil ||
 			records(r.value, func(k, v []byte) error { n++; return nil }) != nil || n != 30 {
 			t.Errorf("scan: %d records, %v", n, err)
 		}
 		for what, c := range map[string]struct {
-			do   func() (reply, error)
-			code transports.CallCode
-			text string
+			method uint8
+			in     request
+			code   transports.CallCode
+			text   string
 		}{
-			"get nothing": {func() (reply, error) { return call.get([]byte("nobody")) }, transports.CallNotFound,
-				"no such record"},
-			"patch nothing": {func() (reply, error) { return call.patch([]byte("nobody"), 0, field) },
-				transports.CallNotFound, "no such record"},
-			"patch beyond": {func() (reply, error) { return call.patch(key, 1<<31, field) }, transports.CallInternal,
+			"get nothing":   {methodGet, request{key: nobody, count: 1}, transports.CallNotFound, "no such record"},
+			"patch nothing": {methodPatch, request{key: nobody, value: field}, transports.CallNotFound, "no such record"},
+			"patch beyond": {methodPatch, request{key: key, offset: 1 << 31, value: field}, transports.CallInternal,
 				"of a record of 200"},
-			"put a part": {func() (reply, error) { return call.put(key, field) }, transports.CallInternal,
-				"records have 200"},
+			"put a part": {methodPut, request{key: key, value: field}, transports.CallInternal, "records have 200"},
 		} {
-			if _, err := c.do(); transports.AsCallError(err) == nil || transports.AsCallError(err).Code != c.code ||
-				!strings.Contains(err.Error(), c.text) {
+			if _, err := call.do(c.method, c.in); transports.AsCallError(err) == nil ||
+				transports.AsCallError(err).Code != c.code || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
