@@ -2,12 +2,12 @@ package hol
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/drive"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/engine"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/payload"
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/rpc"
 	"github.com/rdmaperf/rdmaperf/reports"
 	"github.com/rdmaperf/rdmaperf/transports"
 )
@@ -123,12 +123,11 @@ func (h *HOL) complete(k *drive.Calls, res *reports.Result) {
 }
 
 type texts struct {
-	gen     int
 	in, out [2]*payload.Sequence
 }
 
 func newTexts(sh *engine.Shape, gen int) *texts {
-	t := &texts{gen: gen}
+	t := new(texts)
 	for method, size := range [...]struct{ request, answer int }{methodProbe: {setUp(sh).ProbeSize,
 		setUp(sh).ProbeSize}, methodBulk: {sh.Size, sh.Response}} {
 		seed := sh.Seed + uint64(method) // a probe is no part of a bulk message
@@ -142,7 +141,7 @@ type caller struct {
 	sh     *engine.Shape
 	conn   transports.CallConn
 	k      transports.Caller // of the phase
-	share  *shared
+	share  *rpc.PerPhase[texts]
 	t      *texts
 	method uint8
 	index  int
@@ -150,22 +149,8 @@ type caller struct {
 	c      transports.Call
 }
 
-type shared struct {
-	mu  sync.Mutex
-	now *texts
-}
-
-func (s *shared) texts(sh *engine.Shape, gen int) *texts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now == nil || s.now.gen != gen {
-		s.now = newTexts(sh, gen)
-	}
-	return s.now
-}
-
 func callers(sh *engine.Shape) func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
-	share := new(shared)
+	share := new(rpc.PerPhase[texts])
 	return func(method uint8) func(transports.CallConn, int) (engine.Caller, error) {
 		return func(conn transports.CallConn, index int) (engine.Caller, error) {
 			return &caller{sh: sh, conn: conn, share: share, method: method, index: index}, nil
@@ -174,7 +159,7 @@ func callers(sh *engine.Shape) func(method uint8) func(transports.CallConn, int)
 }
 
 func (c *caller) Begin(ctx context.Context, gen int) (err error) {
-	c.t = c.share.texts(c.sh, gen)
+	c.t = c.share.Of(gen, func(gen int) *texts { return newTexts(c.sh, gen) })
 	c.c = transports.Call{Method: c.method}
 	if c.method == methodProbe {
 		c.c.Priority = setUp(c.sh).ProbePriority

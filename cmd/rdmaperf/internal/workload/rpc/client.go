@@ -40,13 +40,12 @@ func (m *Messages) compare(n int64, side, what string, lane int, got transports.
 }
 
 type phase struct {
-	gen               int
 	requests, answers *payload.Sequence
 	ops               atomic.Int64 // that were served
 }
 
 func (m *Messages) phase(gen int) *phase {
-	return &phase{gen: gen, requests: payload.NewSequence(m.Sh.Seed, gen, payload.ToServer, m.Request),
+	return &phase{requests: payload.NewSequence(m.Sh.Seed, gen, payload.ToServer, m.Request),
 		answers: payload.NewSequence(m.Sh.Seed, gen, payload.ToClient, m.Sh.Response)}
 }
 
@@ -56,37 +55,39 @@ type caller struct {
 	conn         transports.CallConn
 	k            transports.Caller // of the phase
 	index        int
-	share        *share
+	share        *PerPhase[phase]
 	p            *phase
 	n, cut, sent int64
 	c            transports.Call
 }
 
-// share is the phase of all callers, which the first makes.
-type share struct {
+// PerPhase is what all callers of a point have of a phase, which the first makes.
+type PerPhase[T any] struct {
 	mu  sync.Mutex
-	now *phase
+	gen int
+	now *T
 }
 
-func (s *share) phase(m *Messages, gen int) *phase {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.now == nil || s.now.gen != gen {
-		s.now = m.phase(gen)
+// Of is that of phase gen.
+func (p *PerPhase[T]) Of(gen int, newOf func(gen int) *T) *T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now == nil || p.gen != gen {
+		p.gen, p.now = gen, newOf(gen)
 	}
-	return s.now
+	return p.now
 }
 
 // Callers make the callers of a point.
 func (m *Messages) Callers() func(transports.CallConn, int) (engine.Caller, error) {
-	s := new(share)
+	s := new(PerPhase[phase])
 	return func(conn transports.CallConn, index int) (engine.Caller, error) {
 		return &caller{Messages: m, share: s, conn: conn, index: index}, nil
 	}
 }
 
 func (c *caller) Begin(ctx context.Context, gen int) (err error) {
-	c.p, c.sent = c.share.phase(c.Messages, gen), 0
+	c.p, c.sent = c.share.Of(gen, c.Messages.phase), 0
 	c.k, err = c.conn.Caller(ctx, transports.CallerConfig{Mode: c.Mode})
 	return err
 }
