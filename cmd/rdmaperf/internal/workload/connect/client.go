@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -129,13 +130,6 @@ func (s *setups) repeat(ctx context.Context, r *engine.Phase, index int, begin i
 	return nil
 }
 
-type sessions struct {
-	tr     transports.Transport
-	addr   string
-	token  []byte
-	secret []byte // of the server's cluster, where the stack has one; nil: none
-}
-
 func bySessions(ctx context.Context, r *engine.Run, m *engine.Measurement) (setUp, error) {
 	tr, err := engine.SessionsOf(r.Stack)
 	if err != nil {
@@ -145,41 +139,37 @@ func bySessions(ctx context.Context, r *engine.Run, m *engine.Measurement) (setU
 	if err != nil {
 		return nil, err
 	}
-	o := &sessions{tr, addr, engine.SessionToken(r.Plan.Token, at.Token), m.Secret(at.Token)}
-	return o.setUp, nil
-}
-
-func (o *sessions) setUp(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (t times, err error) {
-	hello := binary.BigEndian.AppendUint32(slices.Clone(o.token), uint32(index))
-	cfg := s.m.Sh.Config
-	cfg.Secret = o.secret
-	bound, cancel := context.WithTimeout(ctx, s.m.Sh.Timeout)
-	defer cancel()
-	var created int64
-	cfg.Created = func() { created = engine.Now() }
-	t0 := engine.Now()
-	session, err := o.tr.Dial(bound, o.addr, hello, cfg)
-	t1 := engine.Now()
-	if err != nil {
-		if r.Stop.Load() != 0 {
-			return t, engine.ErrStop
+	token, secret := engine.SessionToken(r.Plan.Token, at.Token), m.Secret(at.Token)
+	return func(ctx context.Context, s *setups, r *engine.Phase, index int, n int64) (t times, err error) {
+		hello := binary.BigEndian.AppendUint32(slices.Clone(token), uint32(index))
+		cfg := s.m.Sh.Config
+		cfg.Secret = secret
+		bound, cancel := context.WithTimeout(ctx, s.m.Sh.Timeout)
+		defer cancel()
+		var created int64
+		cfg.Created = func() { created = engine.Now() }
+		t0 := engine.Now()
+		session, err := tr.Dial(bound, addr, hello, cfg)
+		t1 := engine.Now()
+		if err != nil {
+			if r.Stop.Load() != 0 {
+				return t, engine.ErrStop
+			}
+			return t, engine.TransportError("connect session", err)
 		}
-		return t, engine.TransportError("connect session", err)
-	}
-	if created == 0 { // a transport that tells nothing has one stage
-		created = t0
-	}
-	t2, err := s.first(session, r, index, n)
-	t3 := engine.Now()
-	closing := session.Close()
-	t4 := engine.Now()
-	switch {
-	case err != nil:
-		return t, err
-	case closing != nil:
-		return t, engine.Failed("close session", closing)
-	}
-	return newTimes(t0, created, t1, t2, t3, t4), nil
+		created = cmp.Or(created, t0) // a transport that tells nothing has one stage
+		t2, err := s.first(session, r, index, n)
+		t3 := engine.Now()
+		closing := session.Close()
+		t4 := engine.Now()
+		switch {
+		case err != nil:
+			return t, err
+		case closing != nil:
+			return t, engine.Failed("close session", closing)
+		}
+		return newTimes(t0, created, t1, t2, t3, t4), nil
+	}, nil
 }
 
 func (s *setups) record(took *[numStages]int64, t int64) {
