@@ -136,13 +136,18 @@ func (c *Common) CheckCalls(workload, instead string) error {
 	return nil
 }
 
-// CheckOwnThreads refuses threads and connections for a workload that has as many of both as the flag instead says.
-func (c *Common) CheckOwnThreads(workload, instead string) error {
+// OwnThreads are the counts of the flag of a workload that has as many connections and threads as that says. It refuses
+// other flags of theirs, and event polling for the reason noEvents.
+func (c *Common) OwnThreads(workload, flag, text, noEvents string) ([]int, error) {
 	if f := c.AnyOf("qp", "qp-sweep", "threads"); f != "" {
-		return values.Wrong(f, "the connections and threads of the workload %s are its --%s", workload, instead)
+		return nil, values.Wrong(f, "the connections and threads of the workload %s are its --%s", workload, flag)
 	}
 	if c.Changed("pin") && c.Pin != "auto" && c.Pin != "none" {
-		return values.Wrong("pin", "%s: one CPU cannot hold all threads of the workload %s", c.Pin, workload)
+		return nil, values.Wrong("pin", "%s: one CPU cannot hold all threads of the workload %s", c.Pin, workload)
 	}
-	return nil
+	counts, err := values.Counts(flag, text)
+	if err != nil {
+		return nil, err
+	}
+	return counts, c.NoEvents(noEvents)
 }

@@ -98,14 +98,8 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 }
 
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
-	if err := c.CheckOwnThreads(Name, "concurrency"); err != nil {
-		return nil, err
-	}
-	atOnce, err := values.Counts("concurrency", f.atOnce)
+	atOnce, err := c.OwnThreads(Name, "concurrency", f.atOnce, noEvents)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}
 	m := f.Meta()

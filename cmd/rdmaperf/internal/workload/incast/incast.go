@@ -98,14 +98,8 @@ func (f *Workload) Flags(set *pflag.FlagSet) {
 }
 
 func (f *Workload) Points(c *workload.Common) ([]engine.Point, error) {
-	if err := c.CheckOwnThreads(Name, "clients"); err != nil {
-		return nil, err
-	}
-	clients, err := values.Counts("clients", f.clients)
+	clients, err := c.OwnThreads(Name, "clients", f.clients, noEvents)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.NoEvents(noEvents); err != nil {
 		return nil, err
 	}
 	m := f.Meta()
