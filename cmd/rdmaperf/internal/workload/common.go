@@ -136,6 +136,12 @@ func (c *Common) CheckCalls(workload, instead string) error {
 	return nil
 }
 
+// Rank is the percentile q of samples, which it sorts: that of rank ceil(n·q/100).
+func Rank(samples []int64, q int) float64 {
+	slices.Sort(samples)
+	return float64(samples[max((len(samples)*q+99)/100, 1)-1])
+}
+
 // OwnThreads are the counts of the flag of a workload that has as many connections and threads as that says. It refuses
 // other flags of theirs, and event polling for the reason noEvents.
 func (c *Common) OwnThreads(workload, flag, text, noEvents string) ([]int, error) {

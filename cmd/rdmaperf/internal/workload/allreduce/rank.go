@@ -312,12 +312,11 @@ func (w *work) give() error {
 // period is after how many elements numbers come again; with 32 ranks every sum is far below 2^24 and so exact.
 const period = 1024
 
-func number(k, shift, p, sum int) float32 { return float32(p*((k+shift)&(period-1)) + sum) }
-
+// fill writes elements of the sum of p ranks, whose own numbers add up to sum.
 func fill(v []float32, shift, p, sum int) {
 	n := min(len(v), period)
 	for k := range n {
-		v[k] = number(k, shift, p, sum)
+		v[k] = float32(p*((k+shift)&(period-1)) + sum)
 	}
 	for ; n > 0 && n < len(v); n *= 2 { // a multiple of the period each time
 		copy(v[n:], v[:n])

@@ -188,7 +188,7 @@ func detail(size int, o *options, order Run, times []*Times) (d *Allreduce, took
 			unmapped.Record(c)
 		}
 	}
-	take := func(r *reports.Recorder) *reports.Latency { l := r.Snapshot(); return &l }
+	take := func(r *reports.Recorder) *reports.Latency { return new(r.Snapshot()) }
 	d = &Allreduce{Ranks: o.Ranks, Algorithm: order.Algorithm, Arm: order.Arm, Buffers: reused,
 		Offload: order.Offload, Eager: o.Eager, Segment: o.Segment, Waiting: "poll",
 		Total: take(total), Reduce: take(reduce), Cache: times[0].Cache, MostDeferred: times[0].Most}
@@ -302,8 +302,7 @@ func (g *group) all(ctx context.Context, limit time.Duration, order func(r int) 
 }
 
 func cause(err error) error {
-	var exit *reports.ExitError
-	if errors.As(err, &exit) && exit.Err != nil {
+	if exit, ok := errors.AsType[*reports.ExitError](err); ok && exit.Err != nil {
 		return exit.Err
 	}
 	return err

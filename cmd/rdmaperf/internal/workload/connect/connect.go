@@ -199,8 +199,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 func complete(m *engine.Measurement, res *reports.Result) {
 	out := m.Out
 	s := out.Detail.(*[numStages]*reports.Recorder)
-	ready := s[stageReady].Snapshot()
-	res.Latency, res.RoundTrip = &ready, reports.RoundTripFull
+	res.Latency, res.RoundTrip = new(s[stageReady].Snapshot()), reports.RoundTripFull
 	res.Throughput = reports.NewThroughput(0, out.Ops, out.Window)
 	if v := res.Verification; m.Sh.Verify && v != nil { // the answer to each first round trip
 		v.Whole, v.Numbers, v.Bytes = out.Ops, out.Ops, out.Ops*int64(m.Sh.Size)

@@ -140,7 +140,9 @@ func shape(s *engine.Setup) (*engine.Shape, *KVLoad, transports.CallConfig, erro
 		return nil, nil, transports.CallConfig{}, err
 	}
 	cfg := drive.CallConfig(sh, 2) // callers of each goroutine: one reads, one writes
-	cfg.MaxRequest, cfg.MaxResponse = maxRequest(l.recordBytes()), maxResponse(l.recordBytes(), max(l.MaxScan, 1))
+	record := ycsb.MaxKey + l.recordBytes()
+	cfg.MaxRequest = requestHeader + record
+	cfg.MaxResponse = responseHeader + min(max(l.MaxScan, 1)*(record+recordHeader), maxAnswer)
 	return sh, &l, cfg, nil
 }
 
@@ -183,11 +185,10 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 func (l *KVLoad) stored() int64 { return int64(l.Records) * int64(l.recordBytes()+ycsb.MaxKey) }
 
 func wrong(sh *engine.Shape, side string, err error) error {
-	var found *corrupt
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &found):
+	}
+	if _, ok := errors.AsType[*corrupt](err); ok {
 		return engine.Corrupted(fmt.Errorf("%s: %w (seen by the %s)", sh, err, side))
 	}
 	return engine.Failed(sh.String(), err)

@@ -11,8 +11,6 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 )
 
 var errNotFound = errors.New("no such record")
@@ -185,12 +183,6 @@ const (
 
 // maxAnswer bounds what a scan returns.
 const maxAnswer = 64 << 20
-
-func maxRequest(record int) int { return requestHeader + ycsb.MaxKey + record }
-
-func maxResponse(record, records int) int {
-	return responseHeader + min(records*(record+ycsb.MaxKey+recordHeader), maxAnswer)
-}
 
 func (m *request) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.key)))

@@ -3,6 +3,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -106,10 +107,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	n := turns
-	if r.Plan.Iterations > 0 {
-		n = int(r.Plan.Iterations)
-	}
 	wait := lite.WaitAdaptive
 	if o.Contenders == 1 {
 		wait = lite.WaitPoll
@@ -118,7 +115,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	res, err := measure(ctx, r, a, o.Contenders, n)
+	res, err := measure(ctx, r, a, o.Contenders, cmp.Or(int(r.Plan.Iterations), turns))
 	if err != nil {
 		return err
 	}
@@ -162,15 +159,9 @@ func measure(ctx context.Context, r *engine.Run, a arena, contenders, n int) (re
 	res.DurationNs, res.Operations = int64(took), int64(len(samples))
 	turns := float64(len(samples))
 	res.Detail = &curves.Point{X: float64(contenders), Values: map[string]float64{
-		"lock_p50_ns": rank(samples, 50), "lock_p99_ns": rank(samples, 99), "rate": turns / took.Seconds(),
-		"fetch_add_p50_ns": rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) / turns}}
+		"lock_p50_ns": workload.Rank(samples, 50), "lock_p99_ns": workload.Rank(samples, 99), "rate": turns / took.Seconds(),
+		"fetch_add_p50_ns": workload.Rank(alone, 50), "fewest_share": float64(fewest) * float64(contenders) / turns}}
 	return res, nil
-}
-
-// rank is a percentile, ceil(q·n).
-func rank(samples []int64, q int) float64 {
-	slices.Sort(samples)
-	return float64(samples[max((len(samples)*q+99)/100, 1)-1])
 }
 
 func contend(ctx context.Context, a arena, contenders, n int) (waits [][]int64, took time.Duration, err error) {

@@ -177,12 +177,10 @@ func result(m *engine.Measurement, o *Options, res *reports.Result, out *engine.
 	res.Detail = d
 	res.Throughput = reports.NewThroughput(bytes, out.Ops, out.Window)
 	if out.Rec != nil && out.Rec.Count() > 0 {
-		l := out.Rec.Snapshot()
-		res.Latency = &l
+		res.Latency = new(out.Rec.Snapshot())
 	}
 	if out.Service != nil && m.Sh.Rate > 0 {
-		service := out.Service.Snapshot()
-		res.LatencyService = &service
+		res.LatencyService = new(out.Service.Snapshot())
 		res.OpenLoop = drive.OpenLoopOf(m, out, m.Sh.Rate, m.Sh.Arrivals == engine.ArrivalsPoisson, out.Service.Count(),
 			out.Window)
 	}
@@ -197,8 +195,7 @@ func direction(t *tally, blocks []Block, out *engine.Outcome) Direction {
 			Operations: n})
 	}
 	if t.rec != nil && t.rec.Count() > 0 {
-		l := t.rec.Snapshot()
-		d.Latency = &l
+		d.Latency = new(t.rec.Snapshot())
 	}
 	return d
 }

@@ -97,8 +97,8 @@ func (d *trainer) Loop(*engine.Worker) func() error {
 	for i := range d.tensors {
 		t := &d.tensors[i]
 		t.priority, t.at, t.back = 0, 0, false
-		if d.priority {
-			t.priority = urgency(d.levels, i, d.n)
+		if d.priority { // levels are evenly divided: what is needed first is the most urgent
+			t.priority = uint8(d.levels - 1 - i*d.levels/d.n)
 		}
 	}
 	d.posted, d.ready, d.made, d.sent, d.half, d.last, d.out = 0, 0, 0, 0, false, 0, 0
@@ -112,11 +112,6 @@ func (d *trainer) Close() error               { return nil }
 
 func (d *trainer) Verify(_ int, _ []engine.LaneCount) error {
 	return compareLast(d.w, &d.cuts, d.posted)
-}
-
-// urgency divides the levels evenly over the tensors: the first needed is the most urgent.
-func urgency(levels, i, tensors int) uint8 {
-	return uint8(levels - 1 - i*levels/tensors)
 }
 
 // run is one phase. The first iteration waits for nothing: the window begins at its end.

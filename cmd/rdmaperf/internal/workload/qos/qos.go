@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,8 +202,7 @@ func (p *parts) results(r *engine.Run, w *pairs.Writes) (results []reports.Resul
 		n := int64(len(h)) + p.low[i].low
 		v := map[string]float64{"low_bytes": float64(p.low[i].low*bulk) / each, "high_rate": float64(len(h)) / each}
 		if len(h) > 0 {
-			slices.Sort(h)
-			v["high_p50_ns"], v["high_p99_ns"] = float64(h[(len(h)-1)/2]), float64(h[(len(h)*99+99)/100-1])
+			v["high_p50_ns"], v["high_p99_ns"] = workload.Rank(h, 50), workload.Rank(h, 99)
 		}
 		res := r.Result()
 		res.Polling = ""

@@ -5,6 +5,7 @@
 package regions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -309,10 +310,7 @@ func measure(ctx context.Context, r *engine.Run, o *options, t pairs.Target, cos
 		w.Next = func(int) pairs.Place {
 			return pairs.Place{Region: rng.IntN(o.Regions), Off: rng.Uint64N(each-uint64(size)+1) &^ 63}
 		}
-		n := writes
-		if r.Plan.Iterations > 0 {
-			n = int(r.Plan.Iterations)
-		}
+		n := cmp.Or(int(r.Plan.Iterations), writes)
 		if _, err := w.Do(ctx, n); err != nil { // fills the caches
 			return nil, err
 		}
@@ -330,15 +328,13 @@ func measure(ctx context.Context, r *engine.Run, o *options, t pairs.Target, cos
 			}
 			samples = append(samples, one)
 		}
-		slices.Sort(samples)
 		res := r.Result()
 		res.SizeBytes, res.Depth, res.Polling = int64(size), depth, ""
 		res.Verification, res.Verified = compared, r.Plan.Verify
 		res.DurationNs, res.Operations = took, int64(n)
 		res.Parameters["regions"], res.Parameters["total_bytes"] = o.Regions, o.Total
 		v := cost.values(map[string]float64{"rate": float64(n) * 1e9 / float64(max(took, 1)),
-			"latency_p50_ns": float64(samples[(len(samples)-1)/2]),
-			"latency_p99_ns": float64(samples[(len(samples)*99+99)/100-1])})
+			"latency_p50_ns": workload.Rank(samples, 50), "latency_p99_ns": workload.Rank(samples, 99)})
 		res.Detail = &curves.Point{X: o.X, Values: v}
 		all = append(all, res)
 		r.Progress(int64(i+1), int64(len(o.Sizes)))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -226,18 +225,16 @@ func (b *builder) product(pattern string, sizes []int, pages, detours, names []s
 				for _, o := range own {
 					for _, arm := range names {
 						o.Pattern, o.Arm, o.Huge, o.Offload, o.Asked = pattern, arm, huge, detour, named
-						b.add(size, o)
+						o.Pin, o.ODP, o.Window, o.Deferred, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred,
+							len(b.list.Arms) == 1
+						p, _ := o.point(size) // its words were checked
+						b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window,
+							Op: o.Pattern, Size: size, Words: Name + " " + p.String(), Options: engine.PackOptions(o)})
 					}
 				}
 			}
 		}
 	}
-}
-
-func (b *builder) add(size int, o options) {
-	o.Pin, o.ODP, o.Window, o.Deferred, o.Alone = b.pin, b.list.ODP, b.window, b.list.Deferred, len(b.list.Arms) == 1
-	b.points = append(b.points, engine.Point{Workload: Name, Alone: true, Time: o.Window, Op: o.Pattern, Size: size,
-		Words: o.words(size), Options: engine.PackOptions(o)})
 }
 
 type options struct {
@@ -286,12 +283,4 @@ func (o *options) check(size int) error {
 		return fmt.Errorf("a window of %v: want more than 0 and at most 1h", o.Window)
 	}
 	return nil
-}
-
-func (o *options) words(size int) string {
-	p, err := o.point(size)
-	if err != nil {
-		return Name + " " + strconv.Itoa(size) + " B"
-	}
-	return Name + " " + p.String()
 }

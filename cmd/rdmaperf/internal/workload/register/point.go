@@ -7,6 +7,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func target(r *engine.Run, pinned bool) (*Target, func() error, error) {
 		t, err := Pin()
 		if err != nil {
 			return nil, nil, &reports.ExitError{Code: reports.ExitNotRun, Operation: "pin memory through io_uring",
-				Err: err, Hint: hint(err)}
+				Err: err, Hint: cmp.Or(rdma.Advice(err), "--transport iwarp, which needs no io_uring")}
 		}
 		return t, t.Close, nil
 	}
@@ -118,13 +119,6 @@ func target(r *engine.Run, pinned bool) (*Target, func() error, error) {
 			Err: errors.Join(err, dev.Close()), Hint: rdma.Advice(err)}
 	}
 	return t, func() error { return errors.Join(t.Close(), dev.Close()) }, nil
-}
-
-func hint(err error) string {
-	if s := rdma.Advice(err); s != "" {
-		return s
-	}
-	return "--transport iwarp, which needs no io_uring"
 }
 
 // Point is one figure to take.
@@ -291,6 +285,5 @@ func latency(r *reports.Recorder) *reports.Latency {
 	if r.Count() == 0 {
 		return nil
 	}
-	l := r.Snapshot()
-	return &l
+	return new(r.Snapshot())
 }

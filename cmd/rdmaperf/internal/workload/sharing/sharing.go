@@ -4,6 +4,7 @@
 package sharing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,10 +139,7 @@ func measure(ctx context.Context, r *engine.Run, t *target, users int, now func(
 	w := &pairs.Writes{Target: t.Target, Proof: drive.LocalProof(r, compareEach), Slots: users, Size: r.Point.Size,
 		Now: now, Apart: true,
 		Next: func(user int) pairs.Place { return pairs.Place{Off: uint64(user * pairs.Step(r.Point.Size))} }}
-	n := 200 * users
-	if n = max(n, 8000); r.Plan.Iterations > 0 {
-		n = int(r.Plan.Iterations)
-	}
+	n := cmp.Or(int(r.Plan.Iterations), max(200*users, 8000))
 	var took int64
 	for range 2 { // the first one fills caches
 		w.Take(0)

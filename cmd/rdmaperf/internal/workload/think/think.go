@@ -4,12 +4,12 @@
 package think
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -238,11 +238,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	w := &window{ctx: ctx, r: r, k: k, req: make([]byte, r.Point.Size)}
-	warm := r.Plan.WarmupIterations
-	if warm == 0 {
-		warm = 100
-	}
-	if err := w.calls(int64(warm), 100*time.Millisecond); err != nil {
+	if err := w.calls(int64(cmp.Or(r.Plan.WarmupIterations, 100)), 100*time.Millisecond); err != nil {
 		return err
 	}
 	var u used
@@ -262,8 +258,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	if u.Wrong != "" || u.Calls != n {
 		return corrupt(fmt.Sprintf("the server answered %d of %d calls; %s", u.Calls, n, u.Wrong))
 	}
-	slices.Sort(w.samples)
-	p50, p99 := w.samples[(len(w.samples)-1)/2], w.samples[(len(w.samples)*99+99)/100-1]
+	p50, p99 := workload.Rank(w.samples, 50), workload.Rank(w.samples, 99)
 	res := r.Result()
 	res.Polling, res.Verified, res.Depth = "", true, 1
 	res.Verification = drive.AllCompared(n, n*int64(r.Point.Size))
@@ -271,7 +266,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	res.Parameters["think_ns"] = int64(o.Think)
 	res.CPU = &reports.CPU{ClientSeconds: cpu.Seconds(), ServerSeconds: u.CPU.Seconds()}
 	res.Detail = &curves.Point{X: float64(o.Think), Values: map[string]float64{
-		"call_p50_ns": float64(p50), "call_p99_ns": float64(p99), "waiting_p50_ns": float64(p50 - int64(o.Think)),
+		"call_p50_ns": p50, "call_p99_ns": p99, "waiting_p50_ns": p50 - float64(o.Think),
 		"client_cpu_ns": float64(cpu) / float64(n), "client_busy": float64(cpu) / float64(took),
 		"server_cpu_ns": float64(u.CPU) / float64(n),
 	}}
