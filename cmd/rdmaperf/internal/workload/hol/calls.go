@@ -12,14 +12,10 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
+// Methods of the server, and groups of callers.
 const (
 	methodProbe = iota
 	methodBulk
-)
-
-const (
-	groupProbes = iota
-	groupBulk
 )
 
 func callShape(s *engine.Setup) (*engine.Shape, transports.CallConfig, error) {
@@ -55,7 +51,7 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	both := drive.CallPhase{Lead: groupProbes, Beside: groupBulk}
+	both := drive.CallPhase{Lead: methodProbe, Beside: methodBulk}
 	for again := true; again; again = k.Again(err) {
 		h := newHOL(sh)
 		if err = k.Warmed(ctx, both); err == nil {
@@ -77,12 +73,12 @@ func byCalls(ctx context.Context, r *engine.Run) error {
 
 func (h *HOL) callsAlone(ctx context.Context, k *drive.Calls) error {
 	o, err := k.Ahead(ctx, "probes alone", engine.GenAlone, reports.SamplesProbeAlone,
-		drive.CallPhase{Lead: groupProbes})
+		drive.CallPhase{Lead: methodProbe})
 	if err != nil {
 		return err
 	}
 	h.ProbeAlone, h.AloneLoop = o.Rec.Snapshot(), openLoop(k.Measurement, o, o.Ops, o.Window)
-	if o, err = k.Ahead(ctx, "bulk alone", engine.GenBulk, "", drive.CallPhase{Lead: groupBulk}); err != nil {
+	if o, err = k.Ahead(ctx, "bulk alone", engine.GenBulk, "", drive.CallPhase{Lead: methodBulk}); err != nil {
 		return err
 	}
 	h.BulkAloneBytesPerSecond = bulkRate(k.Sh, o.Ops, o.Window)

@@ -47,13 +47,10 @@ var (
 const (
 	defaultBulkDepth = 16
 	defaultProbeSize = 64
-
 	// defaultProbeInterval is no load by itself, and gives the 1000 samples of a p99 in half a second.
 	defaultProbeInterval = 500 * time.Microsecond
-
 	// maxProbeInterval is below every sensible timeout: a longer pause looks like a peer that is gone.
 	maxProbeInterval = time.Second
-
 	// defaultAppSlice and defaultAppWindow keep 256 KiB outstanding, above what 100 Gb/s over 20 µs hold.
 	defaultAppSlice  = 64 << 10
 	defaultAppWindow = 4

@@ -159,13 +159,8 @@ func setUp(sh *engine.Shape) *setup {
 }
 
 const (
-	// Probes under way at once; more wait, which is measured. Beside sends every receive has room for bulk.
-	probeSlotsWrite = 128
-	probeSlotsSend  = 16
-
 	// slack is the receives for barriers and credits: below 6 are under way.
 	slack = 8
-
 	// probePattern is above every number of a bulk slot.
 	probePattern = engine.MaxDepth
 )
@@ -205,11 +200,12 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 	return sh, nil
 }
 
+// probeSlots are under way at once; more wait, which is measured. Beside sends every receive has room for bulk.
 func probeSlots(k transports.Kind) int {
 	if k == transports.KindSend {
-		return probeSlotsSend
+		return 16
 	}
-	return probeSlotsWrite
+	return 128
 }
 
 // receives has room for as many echoes that leave as probes: a client may have the echo before its send completes.
@@ -222,8 +218,7 @@ func receives(sh *engine.Shape) int {
 }
 
 func creditEvery(sh *engine.Shape) int { return max(1, sh.Depth/2) }
-
-func creditRoom(sh *engine.Shape) int { return sh.Depth + creditEvery(sh) }
+func creditRoom(sh *engine.Shape) int  { return sh.Depth + creditEvery(sh) }
 
 // Layout: bulk's source | probeTx(0) … | compareTx | RxOff: slots of bulk writes | recvAt(0) …
 

@@ -110,8 +110,7 @@ func TrainArms() []string { return []string{ArmFIFO, ArmPriority} }
 const (
 	DefaultModel       = "resnet50"
 	DefaultTensorBytes = 4 // fp32
-
-	maxComputeRatio = 1000
+	maxComputeRatio    = 1000
 )
 
 // Training is what only points of this workload have. File is what the client reads the model from; TensorBytes, of a

@@ -37,8 +37,7 @@ type Config struct {
 
 const (
 	// MaxRanks bounds what a peer may have sent and this rank not read, for which receives are posted. Arbitrary.
-	MaxRanks = 32
-
+	MaxRanks     = 32
 	mostSegments = 32 // of a message; larger messages have larger segments
 	eagerSlots   = 8  // of sends to a peer
 	heads        = 256

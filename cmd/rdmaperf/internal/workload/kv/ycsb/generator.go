@@ -227,11 +227,9 @@ func (z *zipf) resize(n uint64) {
 	}
 }
 
-func (z *zipf) weight(x float64) float64 { return math.Pow(x, -z.s) }
-
+func (z *zipf) weight(x float64) float64   { return math.Pow(x, -z.s) }
 func (z *zipf) integral(x float64) float64 { return (math.Pow(x, 1-z.s) - 1) / (1 - z.s) }
-
-func (z *zipf) inverse(y float64) float64 { return math.Pow(1+(1-z.s)*y, 1/(1-z.s)) }
+func (z *zipf) inverse(y float64) float64  { return math.Pow(1+(1-z.s)*y, 1/(1-z.s)) }
 
 // rank draws one; random gives numbers in [0, 1).
 func (z *zipf) rank(random func() float64) uint64 {

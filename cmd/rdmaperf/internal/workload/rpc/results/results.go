@@ -2,7 +2,6 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -136,7 +135,9 @@ func Gain(set *reports.Set) view.Section {
 		base := charts.ThroughputLine(arms[at])
 		title := g.Key.Title()
 		lines := []view.Series{{Name: base.Name, Short: base.Short, Slot: base.Slot, Thin: true}}
+		of := map[float64]float64{} // the base's, by size
 		for _, p := range base.Points {
+			of[p.X] = p.Y
 			lines[0].Points = append(lines[0].Points,
 				view.Point{X: p.X, Y: 1, Tip: fmt.Sprintf("%s\n%s\n1.00x", base.Name, reports.SizeLabel(int64(p.X)))})
 		}
@@ -146,17 +147,13 @@ func Gain(set *reports.Set) view.Section {
 			}
 			line := view.Series{Name: b.Series, Short: b.Short, Slot: b.Slot}
 			for _, p := range charts.ThroughputLine(b).Points {
-				k, found := slices.BinarySearchFunc(base.Points, p.X, func(q view.Point, x float64) int {
-					return cmp.Compare(q.X, x)
-				})
-				if !found || base.Points[k].Y == 0 {
+				if of[p.X] == 0 {
 					continue
 				}
-				gain := p.Y / base.Points[k].Y
+				gain := p.Y / of[p.X]
 				line.Points = append(line.Points,
 					view.Point{X: p.X, Y: gain, Tip: fmt.Sprintf("%s\n%s\n%s, %s MiB/s against %s", b.Series,
-						reports.SizeLabel(int64(p.X)), gainLabel(gain), view.Digits3(p.Y),
-						view.Digits3(base.Points[k].Y))})
+						reports.SizeLabel(int64(p.X)), gainLabel(gain), view.Digits3(p.Y), view.Digits3(of[p.X]))})
 			}
 			lines = append(lines, line)
 		}
