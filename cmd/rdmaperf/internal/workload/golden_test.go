@@ -115,9 +115,8 @@ func (f *frozen) planned(t *testing.T) engine.Plan {
 	w.Flags(set)
 	must(t, set.Parse(strings.Fields(f.args)))
 	c := workload.Common{Plan: &p, Workloads: []string{name}, Named: true, Sizes: f.sizes, Rates: f.rates, QPs: f.qps,
-		Outstanding: f.outstanding,
-		AppWork:     make([]time.Duration, 1),
-		Changed:     func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
+		Outstanding: f.outstanding, AppWork: make([]time.Duration, 1),
+		Changed: func(n string) bool { return set.Changed(n) || slices.Contains(strings.Fields(f.changed), n) }}
 	if f.ops != "" {
 		c.Ops = strings.Split(f.ops, ",")
 	}
@@ -229,8 +228,7 @@ func (f *frozen) document(t *testing.T, results []reports.Result) *reports.Docum
 	d := &reports.Document{Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
 		Command: []string{"rdmaperf", "run", f.name},
 		Results: results, Published: f.published, Environment: reports.Environment{Version: "v1.0.0",
-			Go: "go1.26", Hostname: "host",
-			Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true,
+			Go: "go1.26", Hostname: "host", Kernel: "6.12", CPU: "CPU", CPUs: 2, Hypervisor: true,
 			Wakeup: &reports.Wakeup{P50: 24_000, P99: 80_000, Samples: 100}}}
 	var all object
 	must(t, json.Unmarshal(encoded(t, d), &all))

@@ -204,8 +204,7 @@ func (o *options) needs(size int) engine.Memory {
 	slots, qps, places := mesh.Cost(o.Ranks, o.Eager)
 	iterations := max(o.Iterations, mostMeasured)
 	return engine.Memory{Windows: 3*int64(size) + int64(min(max(o.Deferred, 2*size), mostHeld)) +
-		3*8*int64(iterations) + slots,
-		Queues: engine.QueueBytes(qps, places), Threads: 1}
+		3*8*int64(iterations) + slots, Queues: engine.QueueBytes(qps, places), Threads: 1}
 }
 
 // time is how long a point takes: every arm is also filled, compared and warmed up.

@@ -364,8 +364,7 @@ func TestProbesOfCallsKeepTheirInterval(t *testing.T) {
 		Options{BulkDepth: 1, ProbeInterval: interval, ProbeOne: true}))
 	plan.Iterations, plan.WarmupIterations = probes, 1
 	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["bufconn"], plan)[0]
-	if least := (probes - 1) * interval; Of(&r).ProbeLoaded.Count != probes ||
-		time.Duration(r.DurationNs) < least {
+	if least := (probes - 1) * interval; Of(&r).ProbeLoaded.Count != probes || time.Duration(r.DurationNs) < least {
 		t.Errorf("%d probes in %v, want %d in %v at least", Of(&r).ProbeLoaded.Count,
 			time.Duration(r.DurationNs), probes, least)
 	}

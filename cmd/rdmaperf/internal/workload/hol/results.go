@@ -56,15 +56,12 @@ var results = &reports.Workload{
 		{Name: "app_slice_bytes", Unit: "B", Help: "into which the application cuts the bulk"},
 		{Name: "app_window", Help: "slices that the application keeps outstanding"},
 	},
-	Latencies: []reports.DimDef{{Name: "alone", Help: "probes alone"},
-		{Name: "loaded", Help: "probes under load"}},
+	Latencies: []reports.DimDef{{Name: "alone", Help: "probes alone"}, {Name: "loaded", Help: "probes under load"}},
 	Figures: slices.Concat([]reports.FigureDef{
 		{Name: "alone.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk alone"},
 		{Name: "loaded.bw", Quantity: reports.QuantityBytes, Better: reports.More, Help: "bulk with probes"},
-		{Name: "growth.p50", Quantity: reports.QuantityRatio,
-			Help: "median of the probes under load over that alone"},
-		{Name: "growth.p99", Quantity: reports.QuantityRatio,
-			Help: "p99 of the probes under load over that alone"},
+		{Name: "growth.p50", Quantity: reports.QuantityRatio, Help: "median of the probes under load over that alone"},
+		{Name: "growth.p99", Quantity: reports.QuantityRatio, Help: "p99 of the probes under load over that alone"},
 		{Name: "cpu.gb", Quantity: reports.QuantityTime, Help: "processor time of both sides for 10^9 bytes of bulk"},
 		{Name: "cpu.op", Quantity: reports.QuantityTime,
 			Help: "processor time of both sides for a bulk message or probe"},
@@ -263,8 +260,7 @@ func Tables(results []reports.Result, u view.Units) (out []reports.SideBlock) {
 		if s.mixed {
 			load.Op, load.Polling = "", ""
 		}
-		b := reports.SideBlock{Title: "variants: " + load.What() + ", bulk of " + reports.SizeLabel(s.bulk),
-			Table: t,
+		b := reports.SideBlock{Title: "variants: " + load.What() + ", bulk of " + reports.SizeLabel(s.bulk), Table: t,
 			Conditions: reports.BesideConditions(load, 0, repeated) +
 				"; gain: the percentile of " + SameQP + " on the stack without tiers, divided by this one; - where that was " +
 				"not measured or one of both is saturated; CPU: both sides, under load, for each bulk message or probe"}

@@ -95,8 +95,7 @@ func TestStoreLeavesNoFile(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
-	if _, err := openStore(false, 0); err == nil ||
-		!strings.Contains(err.Error(), "nowhere") {
+	if _, err := openStore(false, 0); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("open in no directory: %v", err)
 	}
 }

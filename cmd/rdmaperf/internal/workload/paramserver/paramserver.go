@@ -133,8 +133,7 @@ func NewPoint(m *Model, file, arm string, tensorBytes, ratio float64) (engine.Po
 	return engine.Point{Workload: Name, Op: "write", Size: size, Variant: arm, Options: engine.PackOptions(t),
 		Words: fmt.Sprintf("%s %s, ratio %v, %s", Name, m.Name, ratio, arm),
 		Needs: engine.Needs{Kinds: transports.Kinds(transports.KindRead), Why: "by which tensors are pulled",
-			Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))),
-			Depth: 2, DepthOf: "a push and its pull"}}, nil
+			Sessions: 1, Message: int(slices.Max(m.sizes(tensorBytes))), Depth: 2, DepthOf: "a push and its pull"}}, nil
 }
 
 func (t *Training) check(p engine.Point) error {

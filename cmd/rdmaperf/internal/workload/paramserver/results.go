@@ -94,8 +94,7 @@ func describe(w *reports.Workload, r *reports.Result) {
 	ps := Of(r)
 	r.Impossible = ps.Contradiction()
 	r.Note = fmt.Sprintf("%s parameters in %s, no fusion, pushed by write and pulled by read on one QP, windows of "+
-		"%s MiB a side",
-		view.Integer(ps.Parameters), view.Plural(int64(ps.Tensors), "tensor"),
+		"%s MiB a side", view.Integer(ps.Parameters), view.Plural(int64(ps.Tensors), "tensor"),
 		view.Number(2*float64(ps.Parameters)*ps.TensorBytes/(1<<20), 1))
 	r.Dims = reports.DimsOf(w.Dims, ps.Model, ps.Arm, ps.ComputeRatio, ps.TensorBytes, ps.Levels)
 	r.Latencies = reports.LatenciesOf(w.Latencies, &ps.Iteration)

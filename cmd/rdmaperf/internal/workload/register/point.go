@@ -230,8 +230,7 @@ func Run(ctx context.Context, t *Target, p Point, window time.Duration, seed uin
 	}
 	r := &run{Point: p, ctx: ctx, t: t, arm: a, window: window, seed: seed,
 		out: &Register{Arm: p.Arm, Pages: s.Pages.String(), Pattern: p.Pattern, Offload: p.Offload.String(),
-			Threads: max(p.Threads, 1), Batch: a.Batch(p.Size),
-			WorkingSet: p.Buffers, Capacity: p.Regions}}
+			Threads: max(p.Threads, 1), Batch: a.Batch(p.Size), WorkingSet: p.Buffers, Capacity: p.Regions}}
 	if p.Together {
 		do = (*run).together
 	}

@@ -136,8 +136,7 @@ func describe(w *reports.Workload, r *reports.Result) {
 		reports.NotZero(d.Capacity), d.Source, d.SourceSays)
 	r.Latencies = reports.LatenciesOf(w.Latencies, d.Map, d.Register, d.Use, d.Again, d.Deregister, d.Unmap, d.Full)
 	pool := cmp.Or(d.Pool, &Pool{})
-	r.Figures = reports.FiguresOf(w.Figures,
-		where(d.SetGets > 0, float64(d.SetHits)/float64(d.SetGets)),
+	r.Figures = reports.FiguresOf(w.Figures, where(d.SetGets > 0, float64(d.SetHits)/float64(d.SetGets)),
 		where(d.Cache != nil, d.HitRatio), where(d.Cache != nil, float64(d.Cache["evictions"])),
 		where(d.EachNs > 0, d.EachNs), where(d.EachNs > 0, float64(d.Threads)*1e9/d.EachNs),
 		float64(d.Batch), float64(d.Operations),

@@ -153,7 +153,6 @@ func measure(ctx context.Context, r *engine.Run, t *target, users int, now func(
 	res.DurationNs, res.Operations = max(took, 1), int64(n)
 	res.Parameters["users"] = users
 	res.Detail = &curves.Point{X: float64(users), Values: map[string]float64{"rate": float64(n) * 1e9 /
-		float64(res.DurationNs),
-		"queue_pairs": float64(t.queuePairs()), "registered_bytes": float64(t.registered())}}
+		float64(res.DurationNs), "queue_pairs": float64(t.queuePairs()), "registered_bytes": float64(t.registered())}}
 	return res, nil
 }

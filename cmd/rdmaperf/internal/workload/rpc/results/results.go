@@ -68,8 +68,7 @@ var shown = []string{"mean", "p50", "p99", "rate", "bw", "cpu.call", "idle.clien
 
 func declare(name, title string, describe func(w *reports.Workload, r *reports.Result)) *reports.Workload {
 	return &reports.Workload{Name: name, Title: title, Timed: true, Rated: true, Intro: intro, Dims: Dims,
-		Figures: FigureDefs, Shown: shown,
-		Detail: func() reports.Detail { return new(RPC) }, Describe: describe}
+		Figures: FigureDefs, Shown: shown, Detail: func() reports.Detail { return new(RPC) }, Describe: describe}
 }
 
 // Results and TensorResults declare the dimensions and figures of calls of one size and of calls that carry tensors.
