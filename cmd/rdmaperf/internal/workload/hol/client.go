@@ -165,14 +165,11 @@ func (d *client) overdue(end int64) {
 }
 
 func (d *client) enough() bool {
-	switch ops := d.w.Lim.Ops; {
-	case ops == 0:
-		return false
-	case d.probes:
-		return d.echoed >= uint64(ops)
-	default:
-		return d.bulk.Posted >= ops
+	done := d.bulk.Posted
+	if d.probes {
+		done = int64(d.echoed)
 	}
+	return d.w.Lim.Ops > 0 && done >= d.w.Lim.Ops
 }
 
 func (d *client) idle() bool { return d.posted == d.echoed && d.leaving == 0 && d.bulk.Out == 0 }
@@ -316,10 +313,9 @@ func (d *client) reap(l *clientLane) error {
 		case c.Status != rdma.StatusSuccess:
 			return engine.StatusError(&l.Lane, *c)
 		case c.Kind != transports.KindRecv:
-			switch c.Slot {
-			case slotProbe:
+			if c.Slot == slotProbe {
 				d.leaving--
-			default:
+			} else {
 				l.Out--
 			}
 			continue

@@ -142,7 +142,9 @@ func shape(s *engine.Setup) (*engine.Shape, error) {
 
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
-		return calls(ctx, r)
+		return rpc.Measure(ctx, r, callDepth, true, func(k *drive.Calls, res *reports.Result) {
+			res.Detail = shares(k.Sh, k.Out)
+		})
 	}
 	sh, err := shape(&r.Setup)
 	if err != nil {
@@ -168,20 +170,6 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	}
 	r.Add(res)
 	return err
-}
-
-func calls(ctx context.Context, r *engine.Run) error {
-	sh, err := rpc.Shape(&r.Setup, callDepth)
-	if err != nil {
-		return err
-	}
-	return rpc.Run(ctx, r, sh, true, func(k *drive.Calls, res *reports.Result) {
-		if k.Out != nil {
-			drive.ComparedCalls(k.Measurement, res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
-			res.Latency, res.LatencyCorrected = nil, nil
-			res.Detail = shares(sh, k.Out)
-		}
-	})
 }
 
 func (*Workload) Server(ctx context.Context, s *engine.Serve) error {

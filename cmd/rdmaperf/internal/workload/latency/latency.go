@@ -63,7 +63,7 @@ func Point(pt engine.Point, polling string) engine.Point {
 
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
-		return rpc.Measure(ctx, r, 1, false)
+		return rpc.Measure(ctx, r, 1, false, nil)
 	}
 	sh, err := drive.PingPongShape(&r.Setup)
 	if err != nil {

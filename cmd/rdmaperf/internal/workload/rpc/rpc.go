@@ -177,8 +177,8 @@ func Run(ctx context.Context, r *engine.Run, sh *engine.Shape, note bool,
 	return k.Close(ctx, err)
 }
 
-// Measure is Run of a point of another workload, which is shown as its other operations are.
-func Measure(ctx context.Context, r *engine.Run, depth int, note bool) error {
+// Measure is Run of a point of another workload, which is shown as its other operations are. own adds to each result.
+func Measure(ctx context.Context, r *engine.Run, depth int, note bool, own func(*drive.Calls, *reports.Result)) error {
 	sh, err := Shape(&r.Setup, depth)
 	if err != nil {
 		return err
@@ -189,6 +189,9 @@ func Measure(ctx context.Context, r *engine.Run, depth int, note bool) error {
 		}
 		if k.Out != nil {
 			drive.ComparedCalls(k.Measurement, res, k.Out.Ops, k.Out.Ops*int64(sh.Size+sh.Response))
+			if own != nil {
+				own(k, res)
+			}
 		}
 	})
 }

@@ -26,10 +26,7 @@ func openNative(ctx context.Context, r *engine.Run, users int) (*target, error) 
 	if err != nil {
 		return nil, err
 	}
-	end := func() error {
-		_, err := n.Close()
-		return err
-	}
+	end := func() error { _, err := n.Close(); return err }
 	return &target{n, func() int { return users }, n.Registered, n.Devs[0].Caps().Clock, end}, nil
 }
 

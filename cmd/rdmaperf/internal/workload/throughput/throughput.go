@@ -64,7 +64,7 @@ const DefaultCallDepth = 16
 
 func (*Workload) Client(ctx context.Context, r *engine.Run) error {
 	if r.Point.Call != "" {
-		return rpc.Measure(ctx, r, DefaultCallDepth, true)
+		return rpc.Measure(ctx, r, DefaultCallDepth, true, nil)
 	}
 	sh, err := drive.ThroughputShape(&r.Setup)
 	if err != nil {

@@ -229,7 +229,8 @@ func (x *exchange) clear(p *peer, n int) error {
 		to, key = b, h.RKey()
 	}
 	x.dst = to.Bytes()
-	return x.m.send(p, kindClear, head{length: uint64(n), addr: to.Addr(), key: key}, nil, id(p.rank, whatQuiet, 0))
+	h := head{length: uint64(n), addr: to.Addr(), key: key}
+	return p.send(x.m.request(p, kindClear, h, nil, id(p.rank, whatQuiet, 0)))
 }
 
 // prepare registers what is to be sent while the receiver gets ready.

@@ -83,9 +83,8 @@ func (m *Mesh) request(p *peer, kind uint8, h head, payload []byte, wid uint64) 
 	return rdma.SendWR{ID: wid, Op: rdma.OpSend, NumSGE: 1, SGE: m.sge(at, headLen+n), Flags: rdma.Signaled}
 }
 
-func (m *Mesh) send(p *peer, kind uint8, h head, payload []byte, wid uint64) error {
-	wr := [1]rdma.SendWR{m.request(p, kind, h, payload, wid)}
-	if _, err := p.qp.PostSend(wr[:]); err != nil {
+func (p *peer) send(wr rdma.SendWR) error {
+	if _, err := p.qp.PostSend([]rdma.SendWR{wr}); err != nil {
 		return fmt.Errorf("send to rank %d: %w", p.rank, err)
 	}
 	return nil
@@ -104,7 +103,7 @@ func (m *Mesh) sendEager(ctx context.Context, p *peer, b []byte) error {
 		return err
 	}
 	p.eager++
-	return m.send(p, kindEager, head{length: uint64(len(b))}, b, id(p.rank, whatEager, p.slot))
+	return p.send(m.request(p, kindEager, head{length: uint64(len(b))}, b, id(p.rank, whatEager, p.slot)))
 }
 
 // sendShort sends the step's bytes without a rendezvous: copied, or gathered from where they lie.
@@ -127,13 +126,10 @@ func (x *exchange) sendShort() error {
 	p.holds[p.slot] = h
 	p.lent++
 	p.eager++
-	wr := [1]rdma.SendWR{m.request(p, kindEager, head{length: uint64(x.out)}, nil, id(p.rank, whatEager, p.slot))}
-	wr[0].NumSGE = 2
-	wr[0].SGE[1] = rdma.SGE{Addr: b.Addr(), Len: uint32(x.out), LKey: h.LKey()}
-	if _, err := p.qp.PostSend(wr[:]); err != nil {
-		return fmt.Errorf("send to rank %d: %w", p.rank, err)
-	}
-	return nil
+	wr := m.request(p, kindEager, head{length: uint64(x.out)}, nil, id(p.rank, whatEager, p.slot))
+	wr.NumSGE = 2
+	wr.SGE[1] = rdma.SGE{Addr: b.Addr(), Len: uint32(x.out), LKey: h.LKey()}
+	return p.send(wr)
 }
 
 func (p *peer) back(slot int) error {
