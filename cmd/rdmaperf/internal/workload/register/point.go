@@ -86,8 +86,7 @@ func (*Workload) Client(ctx context.Context, r *engine.Run) (err error) {
 	res := r.Result()
 	res.Stack, res.Polling, res.Threads = t.Name, "", 0
 	res.Verified = true // every use was compared, and each has a number
-	uses, bytes := t.Used()
-	res.Verification = drive.AllCompared(uses, bytes)
+	res.Verification = drive.AllCompared(t.uses, t.bytes)
 	if o.Pin {
 		res.Transport, res.Label = t.Name, reports.LabelSoft
 	}

@@ -74,8 +74,8 @@ func TestScriptedStages(t *testing.T) {
 			if want := each * time.Duration(d.Operations) / time.Duration(d.Threads); d.Took != want {
 				t.Errorf("%v: %d operations took %v, want %v", p, d.Operations, d.Took, want)
 			}
-			if n, bytes := g.Used(); n == 0 || p.Pattern != PatternRandom && bytes != n*UseBytes {
-				t.Errorf("%v: %d uses of %d bytes", p, n, bytes)
+			if g.uses == 0 || p.Pattern != PatternRandom && g.bytes != g.uses*UseBytes {
+				t.Errorf("%v: %d uses of %d bytes", p, g.uses, g.bytes)
 			}
 		})
 	}

@@ -46,9 +46,6 @@ func (t *Target) compared(lkey uint32, buf rdma.Buffer, number uint64) error {
 	return err
 }
 
-// Used is how many uses of registrations were compared, and their bytes.
-func (t *Target) Used() (uses, bytes int64) { return t.uses, t.bytes }
-
 // ErrOther is data in registered memory that is not what was sent there.
 var ErrOther = errors.New("the registered memory does not hold what was moved there")
 

@@ -159,8 +159,7 @@ func NewGenerator(cfg Config, keys *Keys, thread int) (*Generator, error) {
 
 // Next is the next operation. Its error is that of Keys.Take.
 func (g *Generator) Next() (o Operation, err error) {
-	o.Op = g.op()
-	switch o.Op {
+	switch o.Op = g.op(); o.Op {
 	case Insert:
 		o.Record, err = g.keys.Take()
 		return o, err
