@@ -156,10 +156,7 @@ type Fault struct {
 	Unsupported bool   `json:"unsupported,omitempty"` // the device or the arm cannot do it
 }
 
-const (
-	elem = 4    // bytes of a float32
-	page = 4096 // of a touch
-)
+const elem, page = 4, 4096 // bytes of a float32, and of a touch
 
 var errSum = errors.New("wrong sum")
 

@@ -16,9 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
-}
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload))) }
 
 func readPoint(size, atOnce int) engine.Point {
 	return engine.Point{Workload: Name, Op: "read", Size: size, QPs: atOnce}

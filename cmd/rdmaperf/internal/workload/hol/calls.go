@@ -95,9 +95,7 @@ func serveCalls(ctx context.Context, s *engine.Serve) error {
 	}
 	fails := drive.NewFailure()
 	svc := &server{sh: sh, fail: fails.Fail}
-	if err := svc.Begin(engine.GenWarmup); err != nil {
-		return err
-	}
+	svc.now.Store(newTexts(sh, engine.GenWarmup))
 	return drive.ServeCalls(ctx, s, sh, cfg, svc, fails)
 }
 

@@ -16,9 +16,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
-}
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload))) }
 
 func holPoints(sizes ...int) []engine.Point {
 	var points []engine.Point
@@ -273,7 +271,8 @@ func TestApplicationSlices(t *testing.T) {
 	plan := enginetest.QuickPlan(NewPoint("write", size, AppSlicing, Options{AppSlice: slice, AppWindow: window}))
 	plan.Iterations = 50
 	r := workloadtest.Results(t, enginetest.WithFault(f), plan)[0]
-	if h := Of(&r); !r.Verified || h.AppSliceBytes != slice || h.AppWindow != window || h.BulkLoadedBytesPerSecond <= 0 {
+	if h := Of(&r); !r.Verified || h.AppSliceBytes != slice || h.AppWindow != window ||
+		h.BulkLoadedBytesPerSecond <= 0 {
 		t.Errorf("result %+v, hol %+v", r, h)
 	}
 	if most != window || bytes%size != 0 || messages == 0 {

@@ -14,9 +14,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/reports"
 )
 
-func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload)))
-}
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), new(latency.Workload))) }
 
 // Every client sends its share, verified, from a thread or, by calls, on a connection of its own.
 func TestIncastCountsEveryClient(t *testing.T) {

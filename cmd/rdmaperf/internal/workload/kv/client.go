@@ -207,9 +207,7 @@ func (c *caller) Check(ns int64) (int64, error) {
 	return int64(moved), wrong(c.sh, engine.SideClient, err)
 }
 
-func (c *caller) End() error {
-	return errors.Join(c.read.Close(), c.write.Close())
-}
+func (c *caller) End() error { return errors.Join(c.read.Close(), c.write.Close()) }
 
 func complete(k *drive.Calls, l *KVLoad, res *reports.Result) {
 	var callers []*caller

@@ -18,9 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-func TestMain(m *testing.M) {
-	enginetest.Main(m, workload.Table(new(Workload), new(rpc.Workload)))
-}
+func TestMain(m *testing.M) { enginetest.Main(m, workload.Table(new(Workload), new(rpc.Workload))) }
 
 func smallLoad(mix string) KVLoad {
 	return KVLoad{Mix: mix, Records: 300, Fields: 3, FieldBytes: 40, MaxScan: 10}
@@ -90,7 +88,8 @@ func TestKVOpenLoop(t *testing.T) {
 	pt.Rate, pt.QPs = 1000, 2
 	plan := enginetest.QuickPlan(pt)
 	plan.Iterations, plan.Duration, plan.Depth = 0, 200*time.Millisecond, 1
-	if r := workloadtest.Results(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)[0]; r.LatencyService == nil || Of(&r) == nil || len(Of(&r).Operations) != 2 {
+	r := workloadtest.Results(t, enginetest.CarriersUnderTest()["fused iwarp"], plan)[0]
+	if r.LatencyService == nil || Of(&r) == nil || len(Of(&r).Operations) != 2 {
 		t.Errorf("service %+v, %+v", r.LatencyService, Of(&r))
 	}
 }

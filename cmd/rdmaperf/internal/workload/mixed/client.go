@@ -222,7 +222,9 @@ func (w *worker) add(l *lane, due int64) {
 	if f.dir == reads {
 		op.Kind, op.Local, op.Remote = transports.KindRead, uint64(sh.RxSlot(slot)), uint64(f.cell*sh.Stride()+f.at)
 		if sh.Verify {
-			invert(l.Mem[op.Local:][:min(f.size, headSize)])
+			for i, b := range l.Mem[op.Local:][:min(f.size, headSize)] {
+				l.Mem[int(op.Local)+i] = ^b // so that what is compared has to come
+			}
 		}
 		l.batch = append(l.batch, op)
 		return
@@ -325,13 +327,6 @@ func (w *worker) complete(f *flight) {
 
 // headSize is how much of each read is compared.
 const headSize = 8
-
-// invert changes each byte of what a read is to bring.
-func invert(b []byte) {
-	for i := range b {
-		b[i] = ^b[i]
-	}
-}
 
 func (w *worker) compare(l *lane, slot int) error {
 	sh, f := w.Sh, &l.flights[slot]

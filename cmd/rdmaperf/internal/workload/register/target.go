@@ -156,9 +156,7 @@ func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 	}
 }
 
-func (l *loop) close() error {
-	return errors.Join(l.Disconnect(), l.mr.Close(), l.window.Free())
-}
+func (l *loop) close() error { return errors.Join(l.Disconnect(), l.mr.Close(), l.window.Free()) }
 
 // Most is how many bytes a point may have: what the target, if any, registers, a quarter of available memory, half of
 // what may be locked, of a working set by one buffer, as the cache gives up what nobody uses. why names the least.

@@ -285,9 +285,7 @@ func (x *exchange) overlaps() bool {
 }
 
 // mayAdd: nothing is added to bytes that are still being sent.
-func (x *exchange) mayAdd() bool {
-	return x.to == nil || x.to.done >= x.done || !x.overlaps()
-}
+func (x *exchange) mayAdd() bool { return x.to == nil || x.to.done >= x.done || !x.overlaps() }
 
 // pass lets the next step write. A peer's clears come in order: turn has this step look for its own first.
 func (x *exchange) pass() error {

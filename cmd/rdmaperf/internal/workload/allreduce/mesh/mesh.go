@@ -46,9 +46,7 @@ const (
 // slotBytes bounds segments where slots are large: what caches do not hold is filled more slowly. Arbitrary.
 const slotBytes = 512 << 10
 
-func (c *Config) segments() int {
-	return min(max(slotBytes/max(c.Eager, 1), 8), mostSegments)
-}
+func (c *Config) segments() int { return min(max(slotBytes/max(c.Eager, 1), 8), mostSegments) }
 
 // recvs is how many messages of a peer may be unheard: segments of two messages, what follows, and eager ones.
 func (c *Config) recvs() int { return 2*c.segments() + 16 + 2*c.Size }
