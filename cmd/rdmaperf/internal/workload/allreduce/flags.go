@@ -1,5 +1,5 @@
-// Package allreduce is the workload of an all-reduce: ranks, each a server process of the engine on one machine, add up
-// vectors of float32 with a rendezvous that registers the user's buffers. This process is their parent and no rank.
+// Package allreduce is the workload of an all-reduce: ranks add up vectors of float32 with a rendezvous that registers
+// the user's buffers. Each rank is a server process of the engine on one machine; this process is no rank.
 package allreduce
 
 import (

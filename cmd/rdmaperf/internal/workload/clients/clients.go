@@ -1,6 +1,6 @@
-// Package clients is the workload of a server's memory by the number of its clients, all in this process: rings of
-// LITE, receives of the longest message for each queue pair, or what a connection of calls registers. Only registered
-// memory is counted: what a driver or a NIC keeps is not known to a library.
+// Package clients is the workload of a server's memory by the number of its clients, all in this process. It counts
+// rings of LITE, receives of the longest message for each queue pair, or what a connection of calls registers. Only
+// registered memory is counted: what a driver or a NIC keeps is not known to a library.
 package clients
 
 import (

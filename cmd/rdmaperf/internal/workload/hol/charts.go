@@ -177,8 +177,8 @@ func bulkChart(k place, arms []*reports.BySeries) view.Figure {
 	return view.Figure{Title: title, Caption: k.describe(), Chart: chart, Data: data}
 }
 
-// sizeFigures are percentiles of probes and costs of bulk by bulk size. sRDMA (Wang, Wang and Li, APNet'23) claims by
-// such a figure that latency grows with it only where both share a queue.
+// sizeFigures are percentiles of probes and costs of bulk by bulk size. sRDMA (Wang, Wang and Li, APNet'23) claims that
+// the latency grows with it only where both share a queue.
 func sizeFigures(set *reports.Set) (figures []view.Figure) {
 	for _, g := range places(set, false) {
 		sizes := bulkSizes(g.Samples)

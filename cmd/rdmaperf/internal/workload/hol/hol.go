@@ -2,12 +2,11 @@
 //
 // A probe is a send that the target answers with the bytes that came. Bulk is written into window slots, or sent. In
 // same-qp both travel on one QP; in two-qp the probes have their own, driven by the same thread; device is two-qp where
-// one scheduler serves all QPs. In app-slicing the client cuts bulk writes itself and keeps few slices outstanding
-// (BytePS).
+// one scheduler serves all QPs. In app-slicing the client cuts bulk writes itself and keeps few outstanding.
 //
 // Lengths tell messages apart: probes are shorter than bulk, and an empty message is a barrier, its answer or a credit.
-// Bulk is cut out of one source ([drive.Cuts]), so each message has a number that the target compares: of sends on
-// arrival, of writes behind passes over the slots that the seed chooses, when the client asks for it and waits.
+// Bulk is cut out of one source ([drive.Cuts]), so each message has a number. The target compares that of a send on
+// arrival. A write completes nothing there: behind passes that the seed chooses the client asks for a comparison.
 //
 // By calls, one caller makes probes, and others bulk calls with a large request and an answer of a few bytes.
 package hol

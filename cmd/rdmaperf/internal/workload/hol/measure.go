@@ -208,7 +208,7 @@ func probeSlots(k transports.Kind) int {
 	return 128
 }
 
-// receives has room for as many echoes that leave as probes: a client may have the echo before its send completes.
+// receives is how many are posted: the client may have an echo, and send again, before that send is complete here.
 func receives(sh *engine.Shape) int {
 	n := 2*setUp(sh).probeSlots + slack
 	if sh.Kind() == transports.KindSend {

@@ -168,8 +168,8 @@ type operation struct {
 	at    int // within the cell
 }
 
-// order says what operation n on a queue pair is: decks of a hundred have the mix exactly and are shuffled by the seed,
-// and the sizes of a direction are in decks of their own.
+// order says what operation n on a queue pair is. Decks of a hundred have the mix exactly, and the seed shuffles them.
+// The sizes of a direction are in decks of their own.
 type order struct {
 	deal  [1 + directions]deck
 	of    [directions][]Block

@@ -1,6 +1,5 @@
-// Package mixed is the workload of reads and writes together, of several block sizes at random places, as storage has
-// them and fio (its man page: rwmixread, bssplit, randrw) made them known. What operation n is follows from the seed,
-// see [order].
+// Package mixed is the workload of reads and writes together, of several block sizes at random places, as fio issues
+// them (its man page: rwmixread, bssplit, randrw). What operation n is follows from the seed, see [order].
 //
 // One half of the window is read and the other written, so no read meets a write. A block lies in a cell of the largest
 // block's size, at a multiple of its own. Operations take slots in turn, so one that completes before an older one

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload"
 )
 
-// One at a time, a read takes its way there and its data's back, a write its data's way and an acknowledgement's, or
-// where completions are local the link alone; with a read behind it the longer way.
+// A read takes its way there and its data's back, a write its data's way and an acknowledgement's. Where completions
+// are local a write takes the link alone; with a read behind it the longer way.
 func TestScriptedMix(t *testing.T) {
 	const (
 		out, back, each = 700, 500, 100

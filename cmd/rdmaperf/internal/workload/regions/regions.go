@@ -1,7 +1,6 @@
-// Package regions is the workload of many regions: how writes to random places fare as their number and size grow, with
-// a registration for each or through named regions of LITE, and what making one costs. Both ends live in this process;
-// one thread posts and polls both, as a write would cost another's wake-up. Making regions is timed by the host's
-// clock.
+// Package regions is the workload of many regions: how writes to random places fare as their number and size grow, and
+// what making one costs. Each has a registration, or is a named region of LITE. Both ends live in this process; one
+// thread posts and polls both, as a write would cost another's wake-up. Making regions is timed by the host's clock.
 package regions
 
 import (

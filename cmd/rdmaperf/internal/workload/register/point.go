@@ -1,6 +1,6 @@
-// Package register is the workload of registrations on this machine alone: the cost of having memory registered, used
-// and given up, by the device, through a cache, and from memory registered when mapped. Without --transport it pins
-// pages through io_uring.
+// Package register is the workload of registrations, on this machine alone. It measures what it costs to register
+// memory, use it and give it up: by the device, through a cache, or from memory registered when mapped. Without
+// --transport it pins pages through io_uring.
 //
 // A use moves at most [UseBytes]. Look-ups are shorter than a reading of the clock: a sample is the mean of a batch,
 // and percentiles are those of means. Stages of fresh memory are timed one by one.

@@ -158,8 +158,9 @@ func (l *loop) use(lkey uint32, buf rdma.Buffer, number uint64) error {
 
 func (l *loop) close() error { return errors.Join(l.Disconnect(), l.mr.Close(), l.window.Free()) }
 
-// Most is how many bytes a point may have: what the target, if any, registers, a quarter of available memory, half of
-// what may be locked, of a working set by one buffer, as the cache gives up what nobody uses. why names the least.
+// Most is how many bytes a point may have: at most what the target, if any, registers, a quarter of available memory,
+// and half of what may be locked. Of a cache's working set that half holds one buffer, as the cache gives up unused
+// ones. why names the least.
 func Most(t *Target, p Point) (n int, why string) {
 	n, why = 1<<40, "no limit is known"
 	least := func(v int, s string) {

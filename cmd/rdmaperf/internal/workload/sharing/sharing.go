@@ -1,6 +1,6 @@
 // Package sharing is the workload of many users of one node: a queue pair for each, against few that all share in LITE.
-// Both ends live in this process, and one thread serves all users in turn: what is seen is what connections cost device
-// and memory, not how threads get in each other's way.
+// Both ends live in this process, and one thread serves all users in turn. So it shows what connections cost device and
+// memory, not how threads get in each other's way.
 package sharing
 
 import (

@@ -1,6 +1,7 @@
 // Package softrdma is the workload of SoftRDMA's evaluation (APNet'17, doi 10.1145/3106989.3106995): latency and
-// throughput at its five sizes, at depth 1, as the paper's throughput is a size by its latency, and at depth 16. Its
-// figures are next to ours as text. The schemes are stacks; of the paper's two in the middle only plots are published.
+// throughput at its five sizes. The paper's throughput is a size by its latency, so it is at depth 1, and at depth 16
+// apart. Its figures are next to ours as text. The schemes are stacks; of the paper's two in the middle only plots are
+// published.
 package softrdma
 
 import (

@@ -1,10 +1,10 @@
-// Package starvation is the workload of two classes of writes on one queue pair: a high one, offered at a share of what
-// the transport carries, and a low one, a stream that takes what is left. That is a scheduler's rule against
+// Package starvation is the workload of two classes of writes on one queue pair. The high class is offered at a share
+// of what the transport carries; the low class takes what is left. What a scheduler leaves to it is its rule against
 // starvation.
 //
 // Each class is cut out of a source of its own (drive.Cuts), so messages have numbers. A write completes nothing at the
-// target: behind some passes over its slots, chosen by the seed, a class waits until the client has read them back and
-// compared them. The server compares the last pass.
+// target: behind passes over its slots that the seed chooses, a class waits until the client has read them back. The
+// server compares the last pass.
 package starvation
 
 import (

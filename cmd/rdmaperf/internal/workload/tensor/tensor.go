@@ -1,8 +1,9 @@
 // Package tensor is the workload of unary calls that carry tensors: a push in the request, a pull in the response, an
-// exchange each way; the rest is tensorNote bytes long. Tensors are cut from sequences as rpc's messages.
+// exchange each way. What is no tensor is tensorNote bytes long. Tensors are cut from sequences as rpc's messages.
 //
 // A pass over 64 MiB takes a good part of the time of carrying them. So of a long tensor each side compares one of
-// tensorParts parts in turn, and all of the first in every phase; with VerifyAll all of each, and the latency has it.
+// tensorParts parts in turn, and all of the first in every phase. With VerifyAll it compares all, and the latency has
+// it.
 package tensor
 
 import (

@@ -19,9 +19,9 @@ type Step struct {
 
 func Algorithms() []string { return []string{"ring", "halving", "doubling"} }
 
-// Of is the list of one rank of p for n elements. ring is that of Patarasuk and Yuan (JPDC 2009), halving recursive
-// halving and doubling of Rabenseifner (ICCS 2004), doubling recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA
-// 2005): half the steps, each of the whole vector.
+// Of is the list of one rank of p for n elements. ring is that of Patarasuk and Yuan (JPDC 2009). halving is recursive
+// halving and doubling of Rabenseifner (ICCS 2004). doubling is recursive doubling (Thakur, Rabenseifner and Gropp,
+// IJHPCA 2005).
 func Of(algorithm string, rank, p, n int) ([]Step, error) {
 	switch algorithm {
 	case "ring":
@@ -80,7 +80,7 @@ func doubling(rank, p, n int) []Step {
 	})
 }
 
-// paired are the steps among a power of two of ranks, with those around them that other numbers need: of as many pairs
+// paired are the steps among a power of two of ranks, and those around them that other numbers need: in as many pairs
 // as there are ranks too many one stands aside.
 func paired(rank, p, n int, of func(id, power int, rankOf func(id int) int) []Step) (list []Step) {
 	power := 1
