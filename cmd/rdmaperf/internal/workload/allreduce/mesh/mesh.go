@@ -5,8 +5,8 @@
 //	sender   → the bytes, in segments                    (writes)
 //	         → a word behind each that it is there       (send)
 //
-// Where the next step sends what this one receives, a segment goes on as soon as it was added. A send is delivered after
-// the writes that were posted before it (RFC 5040 §5.5, IBTA 9.6), so the word proves the segment.
+// Where the next step sends what this one receives, a segment goes on as soon as it was added. A send is delivered
+// after the writes that were posted before it (RFC 5040 §5.5, IBTA 9.6), so the word proves the segment.
 //
 // A Mesh belongs to one goroutine, and owns its queues, connections and buffers. The device is its opener's. Memory
 // that is exchanged is the caller's again when Reduce returns.
