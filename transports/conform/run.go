@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/freemem"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -181,26 +181,10 @@ func (r *DeviceRunner) gap(c *Case, caps *rdma.Caps) string {
 	case c.IPv6 && r.h.Addr6 == "":
 		return "harness has no address of IPv6"
 	}
-	if free, ok := spareMemory(); ok && free < c.Memory {
+	if free := freemem.Bytes(); free >= 0 && uint64(free) < c.Memory {
 		return fmt.Sprintf("machine has %d MiB of memory to spare, and a device may pin %d", free>>20, c.Memory>>20)
 	}
 	return ""
-}
-
-// spareMemory is what the system says can be allocated without swapping, in bytes; not ok where it does not say.
-func spareMemory() (free uint64, ok bool) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, false
-	}
-	_, rest, found := strings.Cut(string(text), "MemAvailable:")
-	if !found {
-		return 0, false
-	}
-	if _, err := fmt.Sscan(rest, &free); err != nil {
-		return 0, false
-	}
-	return free << 10, true // the file counts in KiB
 }
 
 // caseSeed gives every case its own stream, whatever else was selected.

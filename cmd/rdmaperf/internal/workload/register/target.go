@@ -6,14 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/arms"
 	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/pairs"
+	"github.com/rdmaperf/rdmaperf/internal/freemem"
 	"github.com/rdmaperf/rdmaperf/regcache"
 	"github.com/rdmaperf/rdmaperf/regcache/pin"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
@@ -171,7 +170,7 @@ func Most(t *Target, p Point) (n int, why string) {
 	if t != nil && t.Most > 0 {
 		least(t.Most, fmt.Sprintf("%s registers at most %d bytes at once", t.Name, t.Most))
 	}
-	if v := available(); v > 0 {
+	if v := int(freemem.Bytes()); v >= 0 {
 		least(v/4, fmt.Sprintf("a quarter of the %d bytes of memory that are available", v))
 	}
 	evicts := p.Pattern == PatternSet && p.Arm == arms.Cache
@@ -179,14 +178,6 @@ func Most(t *Target, p Point) (n int, why string) {
 		least(v/2, fmt.Sprintf("half of the %d bytes that may be locked (ulimit -l)", v))
 	}
 	return n, why
-}
-
-// available is MemAvailable of /proc/meminfo (proc(5)) in bytes, 0 where it is not said.
-func available() (bytes int) {
-	text, _ := os.ReadFile("/proc/meminfo")
-	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
-	_, _ = fmt.Sscan(rest, &bytes)
-	return bytes << 10 // it says KiB
 }
 
 // lockable is RLIMIT_MEMLOCK, without CAP_IPC_LOCK.
