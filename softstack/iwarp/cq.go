@@ -46,6 +46,8 @@ type cq struct {
 	poller  stream.Poller
 	park    *parkedOn                // of the last Wait that parked; guarded by waitMu
 	parked  atomic.Pointer[parkedOn] // while Wait parks on it
+	parks   atomic.Bool              // the last Wait did
+	spared  atomic.Bool              // the next poll takes what is here: Arm was called, and Wait looks at the socket
 	ready   [16]stream.Event
 	ends    <-chan struct{} // of the context whose end wakes the poller; guarded by mu, as is unwatch
 	unwatch func() bool
@@ -314,6 +316,9 @@ const driveEvery = 8
 
 // Poll moves completions into dst and drives the QPs of this CQ.
 func (c *cq) Poll(dst []rdma.WC) (int, error) {
+	if c.spared.Load() && c.spared.Swap(false) {
+		return c.drain(dst) // the Wait that follows looks at the socket
+	}
 	if c.some.Load() && c.turn.Add(1)%driveEvery != 0 {
 		if n, err := c.drain(dst); n > 0 || err != nil {
 			return n, err
@@ -335,6 +340,9 @@ func (c *cq) Arm(solicitedOnly bool) error {
 		want = notifySolicited
 	}
 	c.armed = max(c.armed, want) // IBTA C11-31, C11-32: the stronger request wins
+	if c.parks.Load() {
+		c.spared.Store(true)
+	}
 	return nil
 }
 
@@ -363,6 +371,35 @@ func (c *cq) Wait(ctx context.Context) error {
 		c.waiters.Add(-1)
 		c.dev.bg.leftWait()
 	}()
+	idle := -1 // sleeps in a row that brought nothing, behind the first look
+	for {
+		if fired, err := c.takeEvent(); fired || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if c.parkOnce(ctx) {
+			continue
+		}
+		if idle < 0 {
+			idle = 0
+			c.beforeSleep()
+			continue
+		}
+		n, err := c.sleep(ctx, idle)
+		if err != nil {
+			return err
+		}
+		if idle++; n > 0 {
+			idle = 0
+		}
+		c.lookBeside()
+	}
+}
+
+// beforeSleep puts the sockets into the poller, and moves on what the poller does not report.
+func (c *cq) beforeSleep() {
 	if !c.waited.Swap(true) {
 		for _, q := range c.qps.Load().list {
 			q.joinPollers()
@@ -373,26 +410,6 @@ func (c *cq) Wait(ctx context.Context) error {
 	}
 	for _, q := range c.qps.Load().list {
 		q.beforeSleep(c)
-	}
-	if fired, err := c.takeEvent(); fired || err != nil {
-		return err
-	}
-	idle := 0 // sleeps in a row that brought nothing
-	for {
-		if fired, err := c.takeEvent(); fired || err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := c.sleep(ctx, idle)
-		if err != nil {
-			return err
-		}
-		if idle++; n > 0 {
-			idle = 0
-		}
-		c.lookBeside()
 	}
 }
 
@@ -430,20 +447,7 @@ func (c *cq) lookBeside() {
 func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 	c.waitMu.Lock()
 	defer c.waitMu.Unlock()
-	park := c.parkOn(ctx) // before the look: who changes something behind that ends the parking
-	defer c.parked.Store(nil)
-	c.mu.Lock()
-	done := c.fired || c.closed || ctx.Err() != nil
-	c.asleep = !done
-	c.mu.Unlock()
-	if done {
-		return 0, nil
-	}
-	if park != nil {
-		park.no = park.conn.Park(park.look) != nil
-		c.mu.Lock()
-		c.asleep = false
-		c.mu.Unlock()
+	if !c.fallAsleep(ctx) {
 		return 0, nil
 	}
 	slice := waitSlice
@@ -454,11 +458,23 @@ func (c *cq) sleep(ctx context.Context, idle int) (int, error) {
 		slice = ackSlice
 	}
 	n, err := c.poller.Wait(c.ready[:], sliceOf(ctx, slice), rdma.Parks(ctx))
-	c.mu.Lock()
-	c.asleep = false
-	c.mu.Unlock()
+	c.awake()
 	c.driveReady(c.ready[:n])
 	return n, err
+}
+
+// fallAsleep makes completions wake the sleeper from here on, unless there is nothing to wait for.
+func (c *cq) fallAsleep(ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asleep = !c.fired && !c.closed && ctx.Err() == nil
+	return c.asleep
+}
+
+func (c *cq) awake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asleep = false
 }
 
 // longSleeps is how often a sleep doubles: 1.6 s at most. The runtime's

@@ -16,6 +16,23 @@ type parkedOn struct {
 	no   bool // the runtime refused
 }
 
+// parkOnce waits by parking on a socket, or reports false where there is none to park on.
+func (c *cq) parkOnce(ctx context.Context) bool {
+	c.waitMu.Lock()
+	defer c.waitMu.Unlock()
+	p := c.parkOn(ctx) // before the look: who changes something behind that ends the parking
+	c.parks.Store(p != nil)
+	if p == nil {
+		return false
+	}
+	defer c.parked.Store(nil)
+	if c.fallAsleep(ctx) {
+		p.no = p.conn.Park(p.look) != nil
+		c.awake()
+	}
+	return true
+}
+
 // parkOn is what Wait parks on from here on; nil where it needs the poller: for several QPs or waiters, for room in the
 // socket, and for what no octet reports.
 func (c *cq) parkOn(ctx context.Context) *parkedOn {

@@ -203,6 +203,9 @@ func TestAParkedWaitCostsTwoReads(t *testing.T) {
 		need(b.cq.Poll(b.wcs))(t)
 		need(b.qp.PostRecv(recv))(t)
 		must(t, b.cq.Arm(false))
+		if n, err := b.cq.Poll(b.wcs); n != 0 || err != nil {
+			t.Fatalf("behind the message: %d completions, %v", n, err)
+		}
 		go func() { done <- b.cq.Wait(ctx) }()
 		b.parks()
 	}

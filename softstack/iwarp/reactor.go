@@ -312,6 +312,9 @@ func (q *qp) polledBy(c *cq) bool {
 func (q *qp) roomInPollers() {
 	want := q.tx.unsent()
 	for i, c := range [2]*cq{q.send, q.recv} {
+		if want && c.parked.Load() != nil {
+			c.rouse() // what it parks on does not report room
+		}
 		if !q.joined[i].Load() || q.writeIn[i] == want {
 			continue
 		}
@@ -321,9 +324,6 @@ func (q *qp) roomInPollers() {
 		}
 		if c.poller.Modify(q.conn, uint64(q.num), bits) == nil {
 			q.writeIn[i] = want
-		}
-		if want && c.parked.Load() != nil {
-			c.rouse() // what it parks on does not report room
 		}
 	}
 }
