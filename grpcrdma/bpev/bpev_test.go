@@ -153,6 +153,52 @@ func TestContentionMakesSleepersWaitForEvents(t *testing.T) {
 	served(t, got)
 }
 
+// Where more connections are active than pollers pay for, their callers wait for events and the pollers park; those that
+// idle do not count, and polling begins again when few are left.
+func TestACrowdWaitsForEvents(t *testing.T) {
+	const most, idle = 3, 20
+	s := open(t, Config{BusyTime: -1, IdleSleep: -1, MostPolled: most})
+	var fakes [most + 1 + idle]fake
+	var sources [len(fakes)]*source
+	var handles [len(fakes)]*Handle
+	var idlers []<-chan error
+	for i := range fakes {
+		sources[i] = newSource(&fakes[i])
+		handles[i] = s.Add(&fakes[i], sources[i])
+		if i <= most {
+			fakes[i].set(In)
+			continue
+		}
+		idlers = append(idlers, waiting(handles[i], In, time.Time{}))
+		asleep(t, handles[i], In)
+	}
+	for _, tc := range []struct {
+		active int
+		leads  bool
+	}{{most, false}, {most + 1, true}, {1, false}} {
+		for i := range 4 * countWaits {
+			if err := handles[i%tc.active].Wait(In, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fakes[0].set(0)
+		got := waiting(handles[0], In, time.Time{})
+		asleep(t, handles[0], In)
+		if leads := handles[0].leads(); leads != tc.leads {
+			t.Errorf("%d active: the caller waits for events %v, want %v", tc.active, leads, tc.leads)
+		}
+		if tc.leads {
+			for _, got := range idlers {
+				served(t, got) // to wait again, for events
+			}
+			rests(t, func() uint64 { return s.Stats().Scans })
+		}
+		fakes[0].set(In)
+		sources[0].raise()
+		served(t, got)
+	}
+}
+
 func TestDeadlines(t *testing.T) {
 	for _, cfg := range []Config{{Mode: BP}, {Mode: Event}, {BusyTime: never}, {BusyTime: -1}} {
 		t.Run(fmt.Sprint(cfg), func(t *testing.T) {
@@ -338,7 +384,7 @@ func TestMistakesAreRefused(t *testing.T) {
 	if err := m.UnmarshalText([]byte("epoll")); !errors.Is(err, ErrConfig) {
 		t.Errorf("unknown mode: %v", err)
 	}
-	for _, c := range []Config{{Mode: numModes}, {Pollers: -1}, {Pollers: MaxPollers + 1}} {
+	for _, c := range []Config{{Mode: numModes}, {Pollers: -1}, {Pollers: MaxPollers + 1}, {MostPolled: -1}} {
 		if _, err := New(context.Background(), c); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", c, err)
 		}

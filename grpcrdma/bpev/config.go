@@ -68,6 +68,9 @@ type Config struct {
 	// found nothing for a while. 0 means DefaultIdleSleep; a negative one means no
 	// pause: each poller then takes a processor for as long as somebody sleeps, also where there are events.
 	IdleSleep time.Duration
+	// MostPolled is how many active connections a poller pays for, in bpev: callers on more wait for events. 0 is no
+	// bound, for devices that are polled without a system call.
+	MostPolled int
 }
 
 // Normal fills in the defaults; ErrConfig for values out of range.
@@ -77,6 +80,9 @@ func (c Config) Normal() (Config, error) {
 	}
 	if c.Pollers < 0 || c.Pollers > MaxPollers {
 		return c, fmt.Errorf("%d pollers, want 0 to %d: %w", c.Pollers, MaxPollers, ErrConfig)
+	}
+	if c.MostPolled < 0 || c.MostPolled > 1<<20 {
+		return c, fmt.Errorf("%d connections polled, want 0 to %d: %w", c.MostPolled, 1<<20, ErrConfig)
 	}
 	c.BusyTime = cmp.Or(c.BusyTime, DefaultBusyTime)
 	c.IdleSleep = cmp.Or(c.IdleSleep, DefaultIdleSleep)

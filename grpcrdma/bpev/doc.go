@@ -16,6 +16,9 @@
 // pollers park, and each caller waits for the events of its own queue in the runtime's network
 // poller, so that the thread that the kernel wakes runs it at once.
 //
+// Where more connections are active than its pollers can look at for less (Config.MostPolled) it does so, too: the
+// runtime learns of all events by one system call.
+//
 // Background pollers scan nothing without sleepers. They spin while their
 // scans find work and for a moment after that. Then they park: sleepers wait for
 // their own events, until those come close together again, and callers whose last

@@ -39,7 +39,8 @@ type Handle struct {
 	led     atomic.Pointer[led]
 	own     [directions]*led // the last ones, while nobody ended them; guarded by leading
 
-	alone    atomic.Bool // KeepProcessor was called
+	alone    atomic.Bool   // KeepProcessor was called
+	counted  atomic.Uint64 // the last count of the Set's crowd that it was part of
 	gains    [directions]gain
 	sleeping atomic.Uint32 // directions with a sleeper that was not woken yet
 	kicked   atomic.Uint32 // directions whose wait must return
@@ -59,7 +60,8 @@ func (h *Handle) KeepProcessor() { h.alone.Store(true) }
 // after the Set was closed. A Kick makes it return nil at once.
 func (h *Handle) Wait(want Ready, deadline time.Time) error {
 	s := h.set
-	if !s.spins {
+	crowded := s.crowd.most > 0 && h.src != nil && s.crowd.note(h)
+	if !s.spins || crowded {
 		return h.sleep(want, deadline)
 	}
 	gain := h.gain(want)
@@ -80,7 +82,8 @@ func (h *Handle) gain(want Ready) *gain { return &h.gains[bits.TrailingZeros8(ui
 
 // leads reports whether a sleeper waits for events of its own, instead of being found by a poller.
 func (h *Handle) leads() bool {
-	return h.src != nil && (h.set.cfg.Mode == Event || h.poller != nil && h.poller.quiet.on.Load() || !h.set.cpus.Calm())
+	return h.src != nil && (h.set.cfg.Mode == Event || !h.set.cpus.Calm() ||
+		h.poller != nil && (h.set.crowd.on.Load() || h.poller.quiet.on.Load()))
 }
 
 // spin polls for the busy time; done=false when that is over, or when enough

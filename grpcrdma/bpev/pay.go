@@ -56,3 +56,27 @@ func (q *quiet) note(now time.Time) (over bool) {
 	}
 	return q.close.Add(1) >= often && q.on.CompareAndSwap(true, false)
 }
+
+// countWaits is how many waits are one count of the connections that they are on.
+const countWaits = 64
+
+// crowd says that more connections are active than polling pays for. Those that idle do not count.
+type crowd struct {
+	most   int32 // connections
+	on     atomic.Bool
+	begun  atomic.Uint64 // waits
+	active atomic.Int32  // connections of them, since the last count
+}
+
+// note takes the begin of a wait on h.
+func (c *crowd) note(h *Handle) (on bool) {
+	n := c.begun.Add(1)
+	if count := n/countWaits + 1; h.counted.Load() != count {
+		h.counted.Store(count)
+		c.active.Add(1)
+	}
+	if n%countWaits == 0 {
+		c.on.Store(c.active.Swap(0) > c.most)
+	}
+	return c.on.Load()
+}

@@ -46,11 +46,11 @@ func (p *poller) remove(h *Handle) {
 func (p *poller) scan() (sleepers int, hit bool) {
 	p.set.scans.Add(1)
 	for _, h := range *p.list.Load() {
-		if h.Sleeping() == 0 {
-			continue
-		}
-		if h.waits() {
+		switch waits := h.waits(); {
+		case waits:
 			sleepers++
+		case h.Sleeping() == 0 || p.set.crowd.on.Load():
+			continue
 		}
 		if h.scan() {
 			hit = true
@@ -95,7 +95,7 @@ func (p *poller) loop() {
 		switch {
 		case p.set.over.Load():
 			return
-		case !p.set.cpus.Calm() && p.release():
+		case (!p.set.cpus.Calm() || p.set.crowd.on.Load()) && p.release():
 			spun = 0
 		case sleepers == 0 && (rests || !p.set.occupies):
 			if _, open := p.park(nil); !open {

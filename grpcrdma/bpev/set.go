@@ -62,6 +62,8 @@ type Set struct {
 	occupies bool
 	waits    atomic.Uint64
 
+	crowd crowd // in bpev
+
 	over atomic.Bool // Close was called
 	done chan struct{}
 	ctx  context.Context
@@ -87,6 +89,9 @@ func newSet(ctx context.Context, cfg Config, cpus *procs.Contention) (*Set, erro
 	s.spins = cfg.Mode == BP || cfg.Mode == BPEV && cfg.BusyTime > 0
 	procs := runtime.GOMAXPROCS(0)
 	s.spinners = int32(max(procs/2, 1))
+	if cfg.Mode == BPEV {
+		s.crowd.most = int32(cfg.MostPolled * cfg.Pollers)
+	}
 	s.occupies = cfg.Mode == BPEV && procs > 1 && cfg.Pollers >= procs-1
 	s.ctx, s.stop = context.WithCancel(ctx)
 	if cfg.Mode == BPEV {
