@@ -7,8 +7,8 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports/stream"
 )
 
-// parkedOn is the socket that the Wait of a CQ of one QP parks on. That is one system call where the poller takes three:
-// a look, a look again, and the read.
+// parkedOn is the socket that the Wait of a CQ of one QP parks on. It takes a read to look and one that brings octets,
+// where the poller takes two looks more.
 type parkedOn struct {
 	q    *qp
 	conn stream.Conn
