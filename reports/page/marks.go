@@ -102,10 +102,10 @@ func legible(f *view.Figure) {
 		return
 	}
 	all := len(c.Series)
-	c.Series = slices.DeleteFunc(slices.Clone(c.Series), func(s view.Series) bool { return s.Thin })
-	if len(c.Series) == 0 || len(c.Series) > view.Slots {
-		c.Series = c.Series[:min(len(c.Series), view.Slots)]
+	if medians := slices.DeleteFunc(slices.Clone(c.Series), func(s view.Series) bool { return s.Thin }); len(medians) > 0 {
+		c.Series = medians
 	}
+	c.Series = c.Series[:min(len(c.Series), view.Slots)]
 	f.Caption = strings.TrimPrefix(f.Caption+fmt.Sprintf(", %d of %d lines, the others in its data", len(c.Series), all),
 		", ")
 }

@@ -86,6 +86,13 @@ func TestAChartHasLegibleLines(t *testing.T) {
 		}
 		return all
 	}
+	tails := func(n int) []view.Series {
+		all := lines(n, false)
+		for i := range all {
+			all[i].Thin = true
+		}
+		return all
+	}
 	for _, c := range []struct {
 		lines   []view.Series
 		want    int
@@ -94,6 +101,7 @@ func TestAChartHasLegibleLines(t *testing.T) {
 		{lines(8, false), 8, "depth 1"},
 		{lines(14, true), 7, "depth 1, 7 of 14 lines, the others in its data"},
 		{lines(28, true), 8, "depth 1, 8 of 28 lines, the others in its data"},
+		{tails(9), 8, "depth 1, 8 of 9 lines, the others in its data"},
 	} {
 		f := view.Figure{Caption: "depth 1", Chart: &view.LineChart{Series: c.lines}}
 		legible(&f)
