@@ -136,15 +136,16 @@ func (e *Env) step() bool {
 // wait polls both sides until the condition holds. The case's deadline ends it as a mismatch.
 func (e *Env) wait(what func() string, until func() bool) {
 	start := time.Now()
-	for idle := 0; !until(); idle++ {
+	for idle, turn := 0, 0; !until(); turn++ {
+		idle++
 		if e.step() {
 			idle = 0
+		}
+		if idle > 200 {
+			rest(idle)
+		} else if turn%256 != 0 { // what moves on has its deadline, too
 			continue
 		}
-		if idle < 200 {
-			continue
-		}
-		rest(idle)
 		if e.ctx.Err() != nil {
 			if errors.Is(e.ctx.Err(), context.Canceled) {
 				panic(halt{fmt.Errorf("case cancelled while waiting for %s", what())})

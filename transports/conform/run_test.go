@@ -125,6 +125,22 @@ func TestLedgerVerdicts(t *testing.T) {
 	}
 }
 
+// A case of many short waits ends at its deadline, as one of a long wait does.
+func TestACaseThatMovesOnHasADeadline(t *testing.T) {
+	moves := func(e *Env) {
+		for turn := 0; ; {
+			e.waitFor("one turn more", func() bool { turn++; return turn%3 == 0 })
+		}
+	}
+	r, err := NewDeviceRunner(memory(), Options{CaseTimeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := r.Case(t.Context(), Case{ID: "x/1", Run: moves}); res.Verdict != Fail || !strings.Contains(res.Got, "nothing more in") {
+		t.Errorf("%s %q, want that nothing more came in time", res.Verdict, res.Got)
+	}
+}
+
 func TestHangBecomesError(t *testing.T) {
 	release := make(chan struct{})
 	hangs := func(*Env) { <-release }
