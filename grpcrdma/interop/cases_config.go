@@ -87,7 +87,7 @@ var configCases = []suite{
 				}
 			}
 		}),
-	must("chan/channelz", "grpc/proposal A14", "The channel stands in channelz, with its target.", func(e *env) {
+	must("chan/channelz", "grpc/proposal A14", "Channelz lists the channel, with its target.", func(e *env) {
 		c := e.open(toCalls, dialing{})
 		e.call(c)
 		l, err := net.Listen("tcp", "127.0.0.1:0")

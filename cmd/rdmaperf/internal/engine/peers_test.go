@@ -18,7 +18,7 @@ import (
 	"github.com/rdmaperf/rdmaperf/transports"
 )
 
-// An exclusive server serves all connections of one run; another run is refused, or waits and is told for whom.
+// An exclusive server serves all connections of one run; another run is refused, or waits and learns for which run.
 func TestExclusiveServerServesOneRunAtATime(t *testing.T) {
 	addr, tr := enginetest.MemServer(t, &engine.Server{Workloads: enginetest.Table, Exclusive: true})
 	connect := func(run string, noWait bool, log *slog.Logger) (*engine.Client, error) {

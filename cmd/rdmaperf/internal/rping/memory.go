@@ -8,7 +8,7 @@ import (
 )
 
 // memory is what connections of one side take their registrations from. What has no remote rights stays registered; a
-// key that a peer was told ends with its connection.
+// key that was sent to a peer ends with its connection.
 type memory struct {
 	dev   rdma.Device
 	pd    rdma.PD

@@ -88,7 +88,7 @@ func TestFillAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A connection behind another registers what its peer is told, and nothing else; and
+// A connection behind another registers what its peer gets the key of, and nothing else; and
 // what the peer can read is no other's.
 func TestMemoryStaysRegistered(t *testing.T) {
 	dev := must(memdev.NewFabric(memdev.Config{}).Open("a"))(t)

@@ -82,8 +82,8 @@ func grpcForm(l Layer) (form carrier.Form, given bool, err error) {
 	return form, given, nil
 }
 
-// grpcStands tells whether the layer stands over another one. Without a form it may do both.
-func grpcStands(l Layer, bottom bool) (over bool, err error) {
+// grpcOver says whether the layer is over another one. Without a form it may do both.
+func grpcOver(l Layer, bottom bool) (over bool, err error) {
 	form, given, err := grpcForm(l)
 	if !given {
 		return !bottom, err

@@ -70,7 +70,7 @@ var Table = []Entry{
 		mount: mountLite, stands: overDevice, like: "lite+iwarp", calls: litePeer, beside: []string{"lite+X"}},
 	{Name: GRPC, params: grpcParams, Summary: "gRPC, for workloads of calls",
 		shown: "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+X, grpc(fused)+X, grpc(service)+X",
-		mount: mountGRPC, stands: grpcStands,
+		mount: mountGRPC, stands: grpcOver,
 		like:  "grpc(tcp), grpc(unix), grpc(bufconn), grpc(dropin)+iwarp, grpc(fused)+iwarp or grpc(service)+iwarp",
 		calls: func(Layer) bool { return true }, elsewhere: mountService,
 		beside: []string{"grpc(tcp)", "grpc(dropin)+X", "grpc(fused)+X"}},

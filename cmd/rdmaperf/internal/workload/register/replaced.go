@@ -41,7 +41,7 @@ func rawMap(at unsafe.Pointer, n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// replaced has pages replaced by munmap(2) and mmap(2) that no cache is told of. A registration from the cache is stale
+// replaced has pages replaced by munmap(2) and mmap(2) that no cache learns of. A registration from the cache is stale
 // where the device then writes to the old pages.
 func (r *run) replaced() error {
 	c, err := regcache.New(r.t.Reg, regcache.Config{Source: r.Source})
