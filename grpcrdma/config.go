@@ -39,10 +39,12 @@ func (a Arrival) String() string {
 type Config struct {
 	Polling bpev.Config // zero: bpev with its defaults
 	// Ring is the receive ring of a connection in bytes, a power of two from 4 KiB
-	// to 1 GiB; 0 means 256 KiB. The peer's may differ.
+	// to 1 GiB; 0 means 256 KiB. The peer's may differ. A ring that is not watched has
+	// 32 KiB at most until a writer has to wait, and again when little comes.
 	Ring int
 	// SendBuffer is the registered copy of what is on its way, in bytes, at least
-	// 4 KiB; 0 means half the ring. One record takes at most a quarter of it.
+	// 4 KiB; 0 means half the ring. One record takes at most a quarter of it. It
+	// grows and shrinks with the peer's ring, from 16 KiB.
 	SendBuffer int
 	Arrival    Arrival
 	MaxConns   int // connections at once, more are refused; 0 means 65536
@@ -59,6 +61,7 @@ type Config struct {
 
 const (
 	defaultRing  = 256 << 10
+	firstRing    = 32 << 10 // of a connection without bulk
 	defaultConns = 1 << 16
 	// defaultBacklog is Linux's net.core.somaxconn.
 	defaultBacklog = 4096

@@ -41,6 +41,7 @@ type Conn struct {
 	tx    writer
 	sinks sinks
 
+	extra     atomic.Int64          // bytes beyond Net.ConnMemory
 	err       atomic.Pointer[error] // what ended the connection, first cause
 	closed    atomic.Bool
 	closeOnce sync.Once
@@ -97,9 +98,8 @@ func (n *Net) newConn() (*Conn, error) {
 
 // greeting is this side's part of the connection's set-up.
 func (c *Conn) greeting() []byte {
-	cfg := &c.net.cfg
-	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.RKey(), addr: c.mem.remoteBuf.Addr(),
-		ring: uint32(cfg.Ring)}
+	g := greeting{notices: !c.rx.watched, depth: noticeDepth, rkey: c.mem.remote.region.RKey(),
+		addr: c.mem.remote.buf.Addr(), ring: uint32(len(c.rx.ring))}
 	return g.encode()
 }
 
@@ -219,7 +219,7 @@ func (c *Conn) finish() {
 		runtime.Gosched()
 	}
 	// A peer that is slow or gone is no failure of Close: the QP is closed anyway.
-	if c.sendRecord(nil, nil, true) == nil {
+	if c.sendRecord(nil, nil, finFlag) == nil {
 		_ = c.qp.Disconnect(ctx)
 	}
 }
@@ -230,7 +230,7 @@ func (c *Conn) release() error {
 	errs := []error{c.qp.Close()}
 	c.lane.remove()
 	errs = append(errs, c.sinks.close()...)
-	errs = append(errs, c.lane.cq.Close(), c.net.put(c.mem))
+	errs = append(errs, c.lane.cq.Close(), c.rx.large.close(c), c.putExtra(c.tx.large), c.net.put(c.mem))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close rdma connection %v: %w", c, err)
 	}
@@ -243,9 +243,9 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr is the peer's end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Memory is the number of registered bytes of the connection, constant for its life;
-// what Grant registers comes on top.
-func (c *Conn) Memory() int { return c.net.cfg.memory() }
+// Memory is the number of registered bytes of the connection: Net.ConnMemory, and a large ring and send buffer while
+// bulk goes through it. What Grant registers comes on top.
+func (c *Conn) Memory() int { return c.net.cfg.memory() + int(c.extra.Load()) }
 
 // KeepProcessor declares that readers of this connection leave nothing runnable behind: Read then
 // polls at once, instead of yielding to other goroutines first.
@@ -258,11 +258,15 @@ func (c *Conn) Ended() bool {
 	if c.err.Load() != nil || c.closed.Load() {
 		return true
 	}
-	if c.rx.left.Load() > 0 {
-		return false
+	if !c.rx.mu.TryLock() {
+		return false // a Read learns of it
+	}
+	defer c.rx.mu.Unlock()
+	if c.closed.Load() || c.rx.left.Load() > 0 {
+		return c.closed.Load()
 	}
 	rec, ok, err := c.rx.next(c.rx.pos.Load())
-	return err != nil || ok && rec.fin
+	return err != nil || ok && rec.flags == finFlag
 }
 
 // SetDeadline sets both deadlines; the zero time is none. It holds for the Read

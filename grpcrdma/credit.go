@@ -33,7 +33,7 @@ func raise(a *atomic.Uint64, v uint64) {
 // creditDue is true when half the ring or half the notices are to be returned.
 func (c *Conn) creditDue() bool {
 	w := &c.tx
-	return c.rx.pos.Load()-w.returned.Load() >= uint64(len(c.rx.ring))/2 ||
+	return c.rx.pos.Load()-w.returned.Load() >= c.rx.size.Load()/2 ||
 		w.noticesTaken.Load()-w.returnedNotices.Load() >= noticeDepth/2
 }
 
@@ -67,9 +67,10 @@ func (w *writer) sendCredit(qp rdma.QP, now credit, notify bool) error {
 	w.creditsSent++
 	b := w.credits[slot : slot+creditSlot]
 	putCredit(b, now)
-	n := w.write(w.cellAddr, rdma.SGE{Addr: w.credAddr + slot, Len: cellLen, LKey: w.key})
+	n := w.write(w.cellKey, w.cellAddr, rdma.SGE{Addr: w.credAddr + slot, Len: cellLen, LKey: w.credKey})
 	if notify {
-		n = w.notice(noticeCredit, b[cellLen:], w.credAddr+slot+cellLen)
+		n = w.notice(noticeCredit, b[cellLen:],
+			rdma.SGE{Addr: w.credAddr + slot + cellLen, Len: noticeLen, LKey: w.credKey})
 	}
 	return w.send(qp, n, false)
 }

@@ -13,6 +13,10 @@
 // its position into the sender's credit cell. A sender without credit waits, and
 // goes on with as much as fits.
 //
+// A ring that is not watched is small at first, as is the send buffer. The next record
+// of a writer that had to wait says so, the reader offers a larger ring by a control
+// record, and the writer goes on there. Without bulk the way back is the same.
+//
 // A message that is far longer than a record need not pass through the ring: its
 // receiver grants memory for it (Conn.Grant), the sender writes it there
 // (Conn.Place), and the receiver takes it out of the peer's reach (Conn.Take). Both
@@ -40,8 +44,9 @@
 // # Memory and peers
 //
 // The caller closes the device after the [Net]. Net.Close closes listeners and
-// connections. A connection's memory is fixed when it is made (Conn.Memory), but for
-// grants, which live until Close, and what was taken until it is freed.
+// connections. A connection has a little memory for its life, a large ring and send
+// buffer while bulk goes through it (Conn.Memory), grants until Close, and what was
+// taken until it is freed.
 //
 // Write and Place copy every payload once into registered memory, which lies outside the
 // Go heap, and readers of a stream copy it, too; what was placed they do not. There is no

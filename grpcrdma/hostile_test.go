@@ -104,6 +104,13 @@ func (r *rogue) notice(imm bool, word uint32) {
 	r.post(rdma.OpSend, binary.LittleEndian.AppendUint32(nil, word), 0, 0)
 }
 
+// control places the i-th of control records that carry an offer.
+func (r *rogue) control(imm bool, i int, offer [offerLen]byte) {
+	b := built(offer[:], ctlFlag)
+	r.post(rdma.OpWrite, b, r.ring(i*len(b)), 0)
+	r.notice(imm, uint32(len(b)/unit))
+}
+
 func (r *rogue) ring(off int) uint64 { return r.peer.addr + ringOffset + uint64(off) }
 
 func cell(c credit) []byte {
@@ -127,9 +134,21 @@ func TestHostilePeersAreCutOff(t *testing.T) {
 			r.notice(imm, 1)
 		}},
 		{"torn record noticed", ArrivalNotice, func(r *rogue, imm bool) {
-			r.post(rdma.OpWrite, built(pattern(100, 1), false)[:64], r.ring(0), 0)
+			r.post(rdma.OpWrite, built(pattern(100, 1), 0)[:64], r.ring(0), 0)
 			r.notice(imm, uint32(recordLen(100)/unit))
 		}},
+		{"offer of no ring", ArrivalNotice, func(r *rogue, imm bool) { r.control(imm, 0, putOffer(1, 12345, 0)) }},
+		{"offer beside an offer", ArrivalNotice, func(r *rogue, imm bool) {
+			for i := range 2 { // no credit has opened the stream: this side moves to none
+				r.control(imm, i, putOffer(r.mr.RKey(), minRing, r.mr.Addr()))
+			}
+		}},
+		{"on in a ring that was not offered", ArrivalNotice, func(r *rogue, imm bool) {
+			r.post(rdma.OpWrite, built(nil, ctlFlag), r.ring(0), 0)
+			r.notice(imm, 1)
+		}},
+		{"on in a watched ring", ArrivalWatch,
+			func(r *rogue, _ bool) { r.post(rdma.OpWrite, built(nil, ctlFlag), r.ring(0), 0) }},
 		{"notice of nothing", ArrivalNotice, func(r *rogue, imm bool) { r.notice(imm, 0) }},
 		{"notice of more than the ring", ArrivalNotice, func(r *rogue, imm bool) { r.notice(imm, minRing/unit+1) }},
 		{"notices of more than the ring", ArrivalNotice, func(r *rogue, imm bool) {
@@ -219,7 +238,7 @@ func TestTornRecordWaitsForItsDeadline(t *testing.T) {
 		cfg := Config{Ring: minRing, Arrival: ArrivalWatch}
 		e := newPair(t, p, cfg, cfg)
 		r, c := intrude(t, e)
-		rec := built(pattern(100, 1), false)
+		rec := built(pattern(100, 1), 0)
 		r.post(rdma.OpWrite, rec[:len(rec)-1], r.ring(0), 0)
 		must(t, c.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
 		if n, err := c.Read(make([]byte, 100)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -252,7 +271,7 @@ func TestCreditNeverGoesBack(t *testing.T) {
 		fill := func() (n int) { // what is taken until the ring is full again
 			for end := time.Now().Add(testTimeout); ; {
 				n += try()
-				if free := c.tx.ring - unit - (c.tx.sent.Load() - c.tx.consumed.Load()); n > 0 && free < unit ||
+				if free := c.tx.peer.Load().free(c.tx.sent.Load(), c.tx.consumed.Load()); n > 0 && free < unit ||
 					time.Now().After(end) {
 					return n
 				}

@@ -34,17 +34,39 @@ const (
 	sendSlack = 4 * 64
 )
 
-func (c *Config) remoteLen() int { return ringOffset + c.Ring }
-func (c *Config) localLen() int  { return sendOffset + c.SendBuffer + sendSlack }
+// first is the length of a connection's first ring and send buffer. They stay; larger ones come with bulk and go behind
+// it, but for a ring that is watched: who looks at it does not lock it.
+func (c *Config) first() (ring, send int) {
+	if !c.grows() {
+		return c.Ring, c.SendBuffer
+	}
+	return firstRing, min(firstRing/2, c.SendBuffer)
+}
 
-// memory is what a connection registers.
+func (c *Config) grows() bool { return c.Ring > firstRing && c.Arrival == ArrivalNotice }
+
+func (c *Config) remoteLen() int {
+	ring, _ := c.first()
+	return ringOffset + ring
+}
+
+func (c *Config) localLen() int {
+	_, send := c.first()
+	return sendOffset + send + sendSlack
+}
+
+// memory is what a connection registers before bulk comes.
 func (c *Config) memory() int { return c.remoteLen() + c.localLen() }
 
-// memory is a connection's buffers with their registrations.
-type memory struct {
-	remoteBuf, localBuf rdma.Buffer
-	remote, local       *regcache.Region
+// piece is a buffer with its registration; nil is none.
+type piece struct {
+	buf    rdma.Buffer
+	region *regcache.Region
+	extra  bool // beyond Config.memory
 }
+
+// memory is a connection's first pieces: what the peer writes into, and what only this side uses.
+type memory struct{ remote, local *piece }
 
 // keptConns bounds the memory of closed connections that is kept: a burst of short
 // connections maps no memory anew, and an idle process keeps little. Arbitrary.
@@ -77,36 +99,40 @@ func (n *Net) closeMemory() error { return errors.Join(n.store.Close(), n.cache.
 
 // get makes a connection's memory, zeroed.
 func (n *Net) get() (m memory, err error) {
-	if m.remoteBuf, err = n.store.Alloc(n.cfg.remoteLen()); err == nil {
-		m.localBuf, err = n.store.Alloc(n.cfg.localLen())
+	if m.remote, err = n.getPiece(n.cfg.remoteLen(), rdma.LocalWrite|rdma.RemoteWrite); err != nil {
+		return m, err
 	}
-	if err == nil {
-		m.remote, err = n.scope.Get(m.remoteBuf, rdma.LocalWrite|rdma.RemoteWrite)
-	}
-	if err == nil {
-		m.local, err = n.scope.Get(m.localBuf, rdma.LocalWrite)
-	}
-	if err != nil {
-		return memory{}, errors.Join(err, n.put(m))
+	if m.local, err = n.getPiece(n.cfg.localLen(), rdma.LocalWrite); err != nil {
+		return m, errors.Join(err, n.putPiece(m.remote))
 	}
 	return m, nil
 }
 
-// put takes a connection's memory back. What a device does not release stays mapped, and is not
-// used again: it may still be written to.
-func (n *Net) put(m memory) error {
-	var errs []error
-	if m.remote != nil { // a key that the peer knew must not open the memory of another connection
-		errs = append(errs, m.remote.Revoke())
+func (n *Net) put(m memory) error { return errors.Join(n.putPiece(m.remote), n.putPiece(m.local)) }
+
+func (n *Net) getPiece(size int, access rdma.Access) (*piece, error) {
+	buf, err := n.store.Alloc(size)
+	if err != nil {
+		return nil, err
 	}
-	if m.local != nil {
-		errs = append(errs, m.local.Put())
+	region, err := n.scope.Get(buf, access)
+	if err != nil {
+		return nil, errors.Join(err, n.store.Free(buf))
 	}
-	for _, b := range []rdma.Buffer{m.remoteBuf, m.localBuf} {
-		if b.Len() > 0 {
-			clear(b.Bytes())
-			errs = append(errs, n.store.Free(b))
-		}
+	return &piece{buf: buf, region: region}, nil
+}
+
+// putPiece takes memory back. What a device does not release stays mapped, and is not used again: it may still be
+// written to.
+func (n *Net) putPiece(p *piece) error {
+	if p == nil {
+		return nil
 	}
-	return errors.Join(errs...)
+	end := p.region.Put
+	if p.region.Access()&rdma.RemoteWrite != 0 { // a key that the peer knew must not open the memory of another connection
+		end = p.region.Revoke
+	}
+	err := end()
+	clear(p.buf.Bytes())
+	return errors.Join(err, n.store.Free(p.buf))
 }

@@ -24,7 +24,7 @@ type Net struct {
 
 	probes time.Duration // how often waiting readers probe; 0 for never
 
-	making sync.WaitGroup  // connections being made
+	making sync.WaitGroup  // connections being made, and tidyUp
 	ctx    context.Context // of those that are dialled; ends with the Net
 	cancel context.CancelFunc
 
@@ -32,6 +32,7 @@ type Net struct {
 	conns     map[*Conn]struct{}
 	listeners map[*Listener]struct{}
 	reserved  int // connections being made
+	tidying   bool
 
 	cache *regcache.Cache // of registrations
 	scope *regcache.Scope
@@ -66,8 +67,15 @@ func New(dev rdma.Device, cfg Config) (*Net, error) {
 // Config is the configuration in use, with every default filled in.
 func (n *Net) Config() Config { return n.cfg }
 
-// ConnMemory is the registered memory of one connection in bytes.
-func (n *Net) ConnMemory() int { return n.cfg.memory() }
+// ConnMemory is the registered memory of one connection in bytes: of the open ones the mean, else that of a new one.
+// Sinks are not in it.
+func (n *Net) ConnMemory() int {
+	s := n.Stats()
+	if s.Conns == 0 {
+		return n.cfg.memory()
+	}
+	return (s.Memory - s.Sinks) / s.Conns
+}
 
 // Stats is what a Net holds and what waiting took.
 type Stats struct {
@@ -86,8 +94,9 @@ func (n *Net) Stats() Stats {
 	s := Stats{Conns: len(n.conns), Pooled: mapped - taken, Polling: n.set.Stats()}
 	for c := range n.conns {
 		s.Sinks += c.sinks.held()
+		s.Memory += c.Memory()
 	}
-	s.Memory = len(n.conns)*n.cfg.memory() + s.Sinks
+	s.Memory += s.Sinks
 	return s
 }
 
@@ -114,6 +123,10 @@ func (n *Net) join(meet func(c *Conn) error) (*Conn, error) {
 	closed := n.ctx.Err() != nil
 	if !closed {
 		n.conns[c] = struct{}{}
+		if !n.tidying {
+			n.tidying = true
+			n.making.Go(n.tidyUp)
+		}
 	}
 	n.mu.Unlock()
 	if closed {

@@ -19,7 +19,11 @@ type reader struct {
 	mu       sync.Mutex
 	deadline deadline
 	watched  bool
-	ring     []byte
+	ring     []byte        // where the peer writes; mu's
+	base     uint64        // position of its first byte; mu's
+	size     atomic.Uint64 // its length
+	span     atomic.Uint64 // most that the peer may have written and not been read: size, and that of an offered ring
+	large    resize
 	recvs    []byte // notice receives
 	recvAddr uint64
 	recvKey  uint32
@@ -30,38 +34,50 @@ type reader struct {
 	limit atomic.Uint64 // bytes that notices cover
 
 	// Of the record at pos, once begun.
-	rec  record
-	done int // payload bytes read
-	eof  bool
+	rec   record
+	done  int  // payload bytes read
+	short bool // a writer had to wait
+	eof   bool
 }
 
 func (r *reader) init(cfg *Config, m memory) {
 	r.watched = cfg.Arrival == ArrivalWatch
-	r.ring = m.remoteBuf.Bytes()[ringOffset:]
-	r.recvs = m.localBuf.Bytes()[:recvArea]
-	r.recvAddr, r.recvKey = m.localBuf.Addr(), m.local.LKey()
+	r.use(m.remote.buf.Bytes()[ringOffset:], 0)
+	r.span.Store(r.size.Load())
+	r.recvs = m.local.buf.Bytes()[:recvArea]
+	r.recvAddr, r.recvKey = m.local.buf.Addr(), m.local.region.LKey()
 }
 
-func (r *reader) offset(pos uint64) int { return int(pos & uint64(len(r.ring)-1)) }
+func (r *reader) use(ring []byte, base uint64) {
+	r.ring, r.base = ring, base
+	r.size.Store(uint64(len(ring)))
+}
 
-// next looks for the record at pos.
+func (r *reader) offset(pos uint64) int { return int((pos - r.base) & uint64(len(r.ring)-1)) }
+
+// next looks for the record at pos. The caller holds mu, or the ring is watched.
 func (r *reader) next(pos uint64) (record, bool, error) {
 	return look(r.ring, r.offset(pos), r.watched, r.limit.Load()-pos)
 }
 
-// readiness is bpev.In when Read would not wait.
+// readiness is bpev.In when Read would not wait, but for a record that is not the user's.
 func (r *reader) readiness() bpev.Ready {
-	if r.left.Load() > 0 {
+	pos := r.pos.Load()
+	if r.left.Load() > 0 || r.limit.Load() > pos {
 		return bpev.In
 	}
-	if _, ok, err := r.next(r.pos.Load()); ok || err != nil {
+	if !r.watched {
+		return 0
+	}
+	if _, ok, err := r.next(pos); ok || err != nil {
 		return bpev.In
 	}
 	return 0
 }
 
 // take copies what is there into p. The caller holds mu.
-func (r *reader) take(p []byte) (n int, err error) {
+func (c *Conn) take(p []byte) (n int, err error) {
+	r := &c.rx
 	for n < len(p) && !r.eof {
 		pos := r.pos.Load()
 		off := r.offset(pos)
@@ -70,9 +86,17 @@ func (r *reader) take(p []byte) (n int, err error) {
 			if err != nil || !ok {
 				return n, err
 			}
-			if rec.fin {
+			switch {
+			case rec.flags == finFlag:
 				r.eof = true
 				return n, nil
+			case rec.flags == ctlFlag:
+				if err := c.takeControl(pos, rec); err != nil {
+					return n, err
+				}
+				continue
+			case rec.flags == shortFlag:
+				r.short = true
 			}
 			r.rec, r.done = rec, 0
 		}
@@ -123,13 +147,18 @@ func (c *Conn) read(p []byte) (got int, fails error) {
 			return 0, nil
 		}
 		ended := c.err.Load() // before the look: what arrived before the end counts
-		n, err := r.take(p)
+		n, err := c.take(p)
 		if err != nil {
 			c.cutOff(err)
 			return n, err
 		}
 		if n > 0 {
 			c.returnCredit(false)
+			if r.short {
+				r.short = false
+				c.grow()
+			}
+			c.tryControl()
 			return n, nil
 		}
 		if r.eof {
@@ -205,7 +234,7 @@ func (c *Conn) completeRecv(wc *rdma.WC) {
 		c.takeCredit()
 		return
 	}
-	limit, err := noticed(word, r.limit.Load(), r.pos.Load(), uint64(len(r.ring)))
+	limit, err := noticed(word, r.limit.Load(), r.pos.Load(), r.span.Load())
 	if err != nil {
 		c.cutOff(err)
 		return

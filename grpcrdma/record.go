@@ -14,7 +14,10 @@ import (
 // A record is what one write places into the ring:
 //
 //	info 4 | info^headerMark 4 | payload | zeros | trailerMark 1     little-endian
-//	info: payload length 27 bits, bit 31 the end of the stream
+//	info: payload length 27 bits, bit 29 control, bit 30 the writer had to wait for room, bit 31 the end of the stream
+//
+// A control record is of this layer: its payload is an offer of another ring, or nothing, when what follows lies in
+// the ring that was offered.
 //
 // The ring is zero before a record is placed. A device may place its bytes in any
 // order but the last one: each byte of a header is checked by another one, so a
@@ -25,6 +28,8 @@ const (
 	headerLen  = 8
 	overhead   = headerLen + 1
 	maxPayload = 1<<27 - 1
+	ctlFlag    = 1 << 29
+	shortFlag  = 1 << 30
 	finFlag    = 1 << 31
 
 	headerMark  = 0x9ec3a75b // no byte of it is zero
@@ -39,11 +44,8 @@ func payloadIn(total int) int { return total - overhead }
 
 // putRecord writes header, padding and trailer around a payload of n bytes that
 // is at b[headerLen:] already. len(b) is the record's length.
-func putRecord(b []byte, n int, fin bool) {
-	info := uint32(n)
-	if fin {
-		info |= finFlag
-	}
+func putRecord(b []byte, n int, flags uint32) {
+	info := uint32(n) | flags
 	binary.LittleEndian.PutUint32(b, info)
 	binary.LittleEndian.PutUint32(b[4:], info^headerMark)
 	clear(b[headerLen+n:])
@@ -54,7 +56,18 @@ func putRecord(b []byte, n int, fin bool) {
 type record struct {
 	payload int
 	total   int
-	fin     bool
+	flags   uint32
+}
+
+// valid is true for a length and flags that putRecord makes of what this package writes.
+func (r *record) valid() bool {
+	switch r.flags {
+	case 0, shortFlag:
+		return r.payload > 0
+	case ctlFlag:
+		return r.payload == 0 || r.payload == offerLen
+	}
+	return r.flags == finFlag && r.payload == 0
 }
 
 // errRecord: the peer wrote something that is no record.
@@ -74,11 +87,9 @@ func look(ring []byte, off int, watched bool, avail uint64) (r record, ok bool, 
 		}
 		return r, false, errRecord
 	}
-	r = record{payload: int(info & maxPayload), fin: info&finFlag != 0}
+	r = record{payload: int(info & maxPayload), flags: info &^ maxPayload}
 	r.total = recordLen(r.payload)
-	switch {
-	case info&^(finFlag|maxPayload) != 0, r.fin != (r.payload == 0), r.total > len(ring)-off,
-		!watched && uint64(r.total) > avail:
+	if !r.valid() || r.total > len(ring)-off || !watched && uint64(r.total) > avail {
 		return r, false, errRecord
 	}
 	switch rdma.LoadByte(ring, off+r.total-1) {
@@ -159,7 +170,7 @@ func noticed(word uint32, limit, consumed, ring uint64) (uint64, error) {
 //	magic 4 | version 1 | flags 1 | zero 2 | rkey 4 | ring length 4 | address 8 | notice depth 4 | zero 4
 const (
 	greetingLen = 32
-	version     = 1
+	version     = 2 // 2: rings of another size are offered
 	wantNotices = 1 // flag: write a notice behind every record
 
 	minRing = 4 << 10
@@ -213,11 +224,37 @@ func parseGreeting(b []byte) (greeting, error) {
 		addr:    binary.BigEndian.Uint64(b[16:]),
 		depth:   binary.BigEndian.Uint32(b[24:]),
 	}
-	end := g.addr + ringOffset + uint64(g.ring)
-	if b[5]&^wantNotices != 0 || b[6]|b[7] != 0 || g.ring < minRing || g.ring > maxRing ||
-		bits.OnesCount32(g.ring) != 1 ||
-		end < g.addr || g.addr%unit != 0 || g.depth == 0 || g.depth > maxDeep {
+	if b[5]&^wantNotices != 0 || b[6]|b[7] != 0 || g.depth == 0 || g.depth > maxDeep ||
+		g.addr+ringOffset < g.addr || !plausibleRing(g.addr+ringOffset, g.ring) {
 		return greeting{}, fmt.Errorf("%w: %w", rdma.ErrProtocol, errGreeting)
 	}
 	return g, nil
+}
+
+func plausibleRing(addr uint64, size uint32) bool {
+	return size >= minRing && size <= maxRing && bits.OnesCount32(size) == 1 && addr+uint64(size) > addr && addr%unit == 0
+}
+
+// An offer is the payload of a control record: the reader's other ring, little-endian.
+//
+//	rkey 4 | length 4 | address 8
+const offerLen = 16
+
+func putOffer(rkey, size uint32, addr uint64) (b [offerLen]byte) {
+	binary.LittleEndian.PutUint32(b[:], rkey)
+	binary.LittleEndian.PutUint32(b[4:], size)
+	binary.LittleEndian.PutUint64(b[8:], addr)
+	return b
+}
+
+var errOffer = fmt.Errorf("%w: offer of a ring that is none, or that was not called for", rdma.ErrProtocol)
+
+func parseOffer(b []byte) (*peerRing, error) {
+	r := &peerRing{rkey: binary.LittleEndian.Uint32(b), addr: binary.LittleEndian.Uint64(b[8:])}
+	size := binary.LittleEndian.Uint32(b[4:])
+	if !plausibleRing(r.addr, size) {
+		return nil, errOffer
+	}
+	r.size = uint64(size)
+	return r, nil
 }

@@ -19,10 +19,10 @@ func ringOf(t testing.TB, n int) []byte {
 }
 
 // built is the record that carries payload.
-func built(payload []byte, fin bool) []byte {
+func built(payload []byte, flags uint32) []byte {
 	b := make([]byte, recordLen(len(payload)))
 	copy(b[headerLen:], payload)
-	putRecord(b, len(payload), fin)
+	putRecord(b, len(payload), flags)
 	return b
 }
 
@@ -31,22 +31,25 @@ func TestRecordsRoundTrip(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		payload []byte
-		fin     bool
+		flags   uint32
 		off     int
 	}{
-		{"one byte", []byte{7}, false, 0},
-		{"fills its unit", make([]byte, unit-overhead), false, unit},
-		{"one more than a unit", make([]byte, unit-overhead+1), false, unit},
-		{"all zero", make([]byte, 1000), false, 0},
-		{"all ones", bytes.Repeat([]byte{0xff}, 1000), false, 0},
-		{"looks like records", bytes.Repeat(built([]byte{1}, false), 20), false, 2 * unit},
-		{"the whole ring", pattern(payloadIn(minRing), 3), false, 0},
-		{"up to the end of the ring", pattern(payloadIn(minRing-5*unit), 4), false, 5 * unit},
-		{"the end of the stream", nil, true, minRing - unit},
+		{"one byte", []byte{7}, 0, 0},
+		{"fills its unit", make([]byte, unit-overhead), 0, unit},
+		{"one more than a unit", make([]byte, unit-overhead+1), 0, unit},
+		{"all zero", make([]byte, 1000), 0, 0},
+		{"all ones", bytes.Repeat([]byte{0xff}, 1000), 0, 0},
+		{"looks like records", bytes.Repeat(built([]byte{1}, 0), 20), 0, 2 * unit},
+		{"the whole ring", pattern(payloadIn(minRing), 3), 0, 0},
+		{"up to the end of the ring", pattern(payloadIn(minRing-5*unit), 4), 0, 5 * unit},
+		{"whose writer had to wait", pattern(100, 5), shortFlag, 0},
+		{"an offer", pattern(offerLen, 6), ctlFlag, unit},
+		{"on in another ring", nil, ctlFlag, minRing - unit},
+		{"the end of the stream", nil, finFlag, minRing - unit},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clear(ring)
-			rec := built(tc.payload, tc.fin)
+			rec := built(tc.payload, tc.flags)
 			if len(rec)%unit != 0 || rec[len(rec)-1] == 0 {
 				t.Fatalf("record of %d bytes ends in %#x", len(rec), rec[len(rec)-1])
 			}
@@ -56,7 +59,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 				if err != nil || !ok {
 					t.Fatalf("watched %v: %v, %v", watched, ok, err)
 				}
-				if r.total != len(rec) || r.fin != tc.fin ||
+				if r.total != len(rec) || r.flags != tc.flags ||
 					!bytes.Equal(ring[tc.off+headerLen:tc.off+headerLen+r.payload], tc.payload) {
 					t.Errorf("watched %v: %+v", watched, r)
 				}
@@ -70,7 +73,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 func TestTornRecordsAreNotBelieved(t *testing.T) {
 	ring := ringOf(t, minRing)
 	for _, n := range []int{1, 7, 255, 256, 257, 0x0101, 1000} {
-		rec := built(bytes.Repeat([]byte{trailerMark}, n), false)
+		rec := built(bytes.Repeat([]byte{trailerMark}, n), 0)
 		for mask := range 1 << headerLen {
 			clear(ring)
 			copy(ring, rec[:len(rec)-1])
@@ -99,7 +102,7 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 		b[unit-1], b[2*unit-1] = trailerMark, trailerMark
 		return b
 	}
-	bad := built([]byte{1}, false)
+	bad := built([]byte{1}, 0)
 	bad[len(bad)-1] = 1
 	for _, tc := range []struct {
 		name    string
@@ -114,6 +117,9 @@ func TestMalformedRecordsAreRefused(t *testing.T) {
 		{"undefined flag", header(1 << 28), 0, true, 0},
 		{"no payload", header(0), 0, true, 0},
 		{"end of the stream with payload", header(finFlag | 1), 0, true, 0},
+		{"control with payload", header(ctlFlag | 8), 0, true, 0},
+		{"two kinds of record", header(ctlFlag | finFlag), 0, true, 0},
+		{"wait without payload", header(shortFlag), 0, true, 0},
 		{"wrong trailer", bad, 0, true, 0},
 		{"no header behind a notice", make([]byte, unit), 0, false, unit},
 		{"no trailer behind a notice", header(8)[:unit], 0, false, 2 * unit},
@@ -195,8 +201,9 @@ func TestGreeting(t *testing.T) {
 func FuzzRing(f *testing.F) {
 	var cell [cellLen]byte
 	putCredit(cell[:], credit{4096, 7})
-	f.Add(built([]byte("hello"), false), uint32(1), uint16(0))
-	f.Add(append(built(pattern(100, 1), false), built(nil, true)...), uint32(8), uint16(0))
+	f.Add(built([]byte("hello"), 0), uint32(1), uint16(0))
+	f.Add(append(built(pattern(100, 1), 0), built(nil, finFlag)...), uint32(8), uint16(0))
+	f.Add(append(built(pattern(offerLen, 1), ctlFlag), built(nil, ctlFlag)...), uint32(3), uint16(0))
 	f.Add(cell[:], uint32(noticeCredit), uint16(unit))
 	f.Add((&greeting{depth: 1, ring: minRing}).encode(), uint32(1<<30), uint16(minRing-unit))
 	buf, err := rdma.Alloc(minRing)
@@ -219,12 +226,16 @@ func FuzzRing(f *testing.F) {
 		}
 		for _, watched := range []bool{true, false} {
 			copy(ring[off:], data)
-			r := reader{watched: watched, ring: ring}
+			var c Conn
+			c.tx.used.Store(sendDepth) // credit finds no place
+			r := &c.rx
+			r.watched = watched
+			r.use(ring, 0)
 			r.pos.Store(uint64(off))
 			r.limit.Store(uint64(off) + uint64(word)%minRing)
 			var p [100]byte
 			for total := 0; total <= minRing; {
-				n, err := r.take(p[:])
+				n, err := c.take(p[:])
 				if total += n; n == 0 || err != nil {
 					break
 				}

@@ -165,6 +165,7 @@ func (c *Conn) placeSome(key uint32, addr uint64, p []byte) (n int, err error) {
 		return 0, err
 	}
 	var runs [placeRuns]rdma.SGE
+	buf := w.buf.Load()
 	k := 0
 	for ; k < placeRuns && n < len(p); k++ {
 		most := w.bufRoom()
@@ -176,8 +177,8 @@ func (c *Conn) placeSome(key uint32, addr uint64, p []byte) (n int, err error) {
 			run -= run % placeRun
 		}
 		off := w.alloc(uint64(run+unit-1) &^ (unit - 1))
-		copy(w.buf[off:], p[n:n+run])
-		runs[k] = rdma.SGE{Addr: w.bufAddr + off, Len: uint32(run), LKey: w.key}
+		copy(buf.b[off:], p[n:n+run])
+		runs[k] = rdma.SGE{Addr: buf.addr + off, Len: uint32(run), LKey: buf.key}
 		n += run
 	}
 	w.post.Lock()

@@ -28,17 +28,20 @@ type writer struct {
 	deadline deadline
 
 	cell      []byte // the peer's credit for us
-	buf       []byte // send buffer
-	bufAddr   uint64
 	credits   []byte // credits to send
 	credAddr  uint64
-	key       uint32
+	credKey   uint32
 	maxInline int
 
-	ring      uint64 // the peer's
-	ringAddr  uint64
+	first *sendBuffer
+	buf   atomic.Pointer[sendBuffer] // the one in use
+	large *piece                     // memory of another one in use; mu's
+	short bool                       // a writer had to wait for room, which the next record says; mu's
+	moves moves
+
+	peer      atomic.Pointer[peerRing] // nil before the connection is made
 	cellAddr  uint64
-	rkey      uint32
+	cellKey   uint32
 	notices   bool // the peer needs them
 	imm       bool // as immediate data
 	maxNotice uint64
@@ -67,16 +70,16 @@ type writer struct {
 }
 
 func (w *writer) init(cfg *Config, m memory, inline int) {
-	w.cell = m.remoteBuf.Bytes()[:cellLen]
-	b := m.localBuf.Bytes()
-	w.credits, w.credAddr = b[recvArea:sendOffset], m.localBuf.Addr()+recvArea
-	w.buf, w.bufAddr = b[sendOffset:], m.localBuf.Addr()+sendOffset
-	w.key, w.maxInline = m.local.LKey(), inline
+	w.cell = m.remote.buf.Bytes()[:cellLen]
+	w.credits, w.credAddr = m.local.buf.Bytes()[recvArea:sendOffset], m.local.buf.Addr()+recvArea
+	w.credKey, w.maxInline = m.local.region.LKey(), inline
+	w.first = newSendBuffer(m.local, sendOffset)
+	w.buf.Store(w.first)
 }
 
 func (w *writer) meet(g *greeting, caps *rdma.Caps) {
-	w.ring, w.rkey = uint64(g.ring), g.rkey
-	w.cellAddr, w.ringAddr = g.addr, g.addr+ringOffset
+	w.cellAddr, w.cellKey = g.addr, g.rkey
+	w.peer.Store(&peerRing{size: uint64(g.ring), addr: g.addr + ringOffset, rkey: g.rkey})
 	w.notices, w.imm, w.maxNotice = g.notices, caps.Ops.Has(rdma.OpWriteImm), uint64(g.depth)
 }
 
@@ -84,13 +87,12 @@ func (w *writer) meet(g *greeting, caps *rdma.Caps) {
 // unit of the ring stays free for the end of the stream. The caller is the writer,
 // or content with a guess.
 func (w *writer) room() uint64 {
-	sent := w.sent.Load()
-	if w.ring == 0 || w.held.Load() || w.used.Load() > sendDepth-sendReserve || w.notices &&
-		w.noticed.Load()-w.acked.Load() >= w.maxNotice {
+	sent, peer := w.sent.Load(), w.peer.Load()
+	if peer == nil || w.held.Load() || w.moves.to.Load() != nil || w.used.Load() > sendDepth-sendReserve ||
+		w.notices && w.noticed.Load()-w.acked.Load() >= w.maxNotice {
 		return 0
 	}
-	ring := w.ring - unit - (sent - w.consumed.Load())
-	return min(ring, w.ring-sent&(w.ring-1), w.bufRoom())
+	return min(peer.free(sent, w.consumed.Load()), peer.size-(sent-peer.base)&(peer.size-1), w.bufRoom())
 }
 
 // noticeRoom is what a record takes of the send buffer for its notice.
@@ -104,7 +106,7 @@ func (w *writer) noticeRoom() uint64 {
 // bufRoom is the longest record the send buffer can take now: a quarter of it at
 // most, so that unsignalled requests and the jump over its end never block it.
 func (w *writer) bufRoom() uint64 {
-	size := uint64(len(w.buf))
+	size := uint64(len(w.buf.Load().b))
 	most := size/4 - w.noticeRoom()
 	if size-(w.bufHead.Load()-w.bufFreed.Load()) < 2*(size/4) {
 		return 0
@@ -114,12 +116,12 @@ func (w *writer) bufRoom() uint64 {
 
 // finRoom is true when queue and send buffer take the end of the stream. The ring always does.
 func (w *writer) finRoom() bool {
-	return w.used.Load() <= sendDepth-2 && uint64(len(w.buf))-(w.bufHead.Load()-w.bufFreed.Load()) >= 4*unit
+	return w.used.Load() <= sendDepth-2 && uint64(len(w.buf.Load().b))-(w.bufHead.Load()-w.bufFreed.Load()) >= 4*unit
 }
 
 // readiness is bpev.Out when Write would not wait.
 func (w *writer) readiness() bpev.Ready {
-	if w.room() >= unit {
+	if w.room() >= unit || w.moves.to.Load() != nil && w.bufFreed.Load() == w.bufHead.Load() {
 		return bpev.Out
 	}
 	return 0
@@ -127,7 +129,7 @@ func (w *writer) readiness() bpev.Ready {
 
 // alloc takes n bytes of the send buffer in one run, jumping over its end.
 func (w *writer) alloc(n uint64) (off uint64) {
-	head, size := w.bufHead.Load(), uint64(len(w.buf))
+	head, size := w.bufHead.Load(), uint64(len(w.buf.Load().b))
 	off = head % size
 	if off+n > size {
 		head += size - off
@@ -173,7 +175,7 @@ func (c *Conn) write(head, p []byte) (n int, err error) {
 		k := min(payloadIn(int(room)), maxPayload)
 		h := min(len(head), k)
 		t := min(len(p), k-h)
-		if err := c.sendRecord(head[:h], p[:t], false); err != nil {
+		if err := c.sendRecord(head[:h], p[:t], w.takeShort()); err != nil {
 			c.fail(err)
 			return n, err
 		}
@@ -206,9 +208,13 @@ func (c *Conn) awaitRoom() (room uint64, err error) {
 		if err := c.writable(); err != nil {
 			return 0, err
 		}
+		if err := c.control(); err != nil {
+			return 0, err
+		}
 		if room := w.room(); room >= unit {
 			return room, nil
 		}
+		w.noteShort()
 		if c.Poll()&bpev.Out != 0 {
 			continue
 		}
@@ -220,33 +226,35 @@ func (c *Conn) awaitRoom() (room uint64, err error) {
 
 // sendRecord writes head and p as one record, and its notice, for which there is
 // room. The caller holds tx.mu.
-func (c *Conn) sendRecord(head, p []byte, fin bool) error {
-	w := &c.tx
+func (c *Conn) sendRecord(head, p []byte, flags uint32) error {
+	w, buf, peer := &c.tx, c.tx.buf.Load(), c.tx.peer.Load()
 	payload := len(head) + len(p)
 	total := uint64(recordLen(payload))
 	off := w.alloc(total + w.noticeRoom())
-	b := w.buf[off : off+total]
+	b := buf.b[off : off+total]
 	copy(b[headerLen:], head)
 	copy(b[headerLen+len(head):], p)
-	putRecord(b, payload, fin)
+	putRecord(b, payload, flags)
 	word := uint32(total / unit)
 	pos := w.sent.Load()
 
 	w.post.Lock()
 	defer w.post.Unlock()
-	n := w.write(w.ringAddr+pos&(w.ring-1), rdma.SGE{Addr: w.bufAddr + off, Len: uint32(total), LKey: w.key})
+	n := w.write(peer.rkey, peer.addr+(pos-peer.base)&(peer.size-1),
+		rdma.SGE{Addr: buf.addr + off, Len: uint32(total), LKey: buf.key})
 	if w.notices {
-		n = w.notice(word, w.buf[off+total:off+total+w.noticeRoom()], w.bufAddr+off+total)
+		n = w.notice(word, buf.b[off+total:off+total+w.noticeRoom()],
+			rdma.SGE{Addr: buf.addr + off + total, Len: noticeLen, LKey: buf.key})
 		w.noticed.Add(1)
 	}
 	w.sent.Store(pos + total) // before the post: credit for it may come at once
 	w.posted = w.bufHead.Load()
-	return w.send(c.qp, n, fin)
+	return w.send(c.qp, n, payload == 0) // what waits for the end of the stream or of a ring learns of it
 }
 
 // write fills the first request of wrs. The caller holds post.
-func (w *writer) write(to uint64, from rdma.SGE) int {
-	w.wrs[0] = rdma.SendWR{Op: rdma.OpWrite, RKey: w.rkey, RemoteAddr: to, NumSGE: 1}
+func (w *writer) write(rkey uint32, to uint64, from rdma.SGE) int {
+	w.wrs[0] = rdma.SendWR{Op: rdma.OpWrite, RKey: rkey, RemoteAddr: to, NumSGE: 1}
 	w.wrs[0].SGE[0] = from
 	if from.Len <= uint32(w.maxInline) {
 		w.wrs[0].Flags = rdma.Inline
@@ -255,8 +263,8 @@ func (w *writer) write(to uint64, from rdma.SGE) int {
 }
 
 // notice completes a write with its notice: immediate data, or a send behind it
-// with the word as its body, which lies at addr. It returns the number of requests.
-func (w *writer) notice(word uint32, body []byte, addr uint64) int {
+// with the word as its body, which lies at from. It returns the number of requests.
+func (w *writer) notice(word uint32, body []byte, from rdma.SGE) int {
 	if w.imm {
 		w.wrs[0].Op, w.wrs[0].Imm = rdma.OpWriteImm, word
 		w.wrs[0].Flags &^= rdma.Inline // sends and writes only (ibv_post_send(3))
@@ -265,7 +273,7 @@ func (w *writer) notice(word uint32, body []byte, addr uint64) int {
 	binary.LittleEndian.PutUint32(body, word)
 	wr := &w.wrs[1]
 	*wr = rdma.SendWR{Op: rdma.OpSend, NumSGE: 1}
-	wr.SGE[0] = rdma.SGE{Addr: addr, Len: noticeLen, LKey: w.key}
+	wr.SGE[0] = from
 	if w.maxInline >= noticeLen {
 		wr.Flags = rdma.Inline
 	}
@@ -277,7 +285,8 @@ func (w *writer) notice(word uint32, body []byte, addr uint64) int {
 func (w *writer) send(qp rdma.QP, n int, signal bool) error {
 	wrs := w.wrs[:n]
 	w.unsignaled += len(wrs)
-	if signal || w.unsignaled >= sendDepth/4 || w.posted-w.signalled >= uint64((len(w.buf)-sendSlack)/4) {
+	if signal || w.unsignaled >= sendDepth/4 ||
+		w.posted-w.signalled >= uint64((len(w.buf.Load().b)-sendSlack)/4) {
 		last := &wrs[len(wrs)-1]
 		last.Flags |= rdma.Signaled
 		last.ID = uint64(w.unsignaled)<<coverShift | w.posted&endMask

@@ -171,10 +171,12 @@ var rrcompound = Paper{
 				Value("memory of a client, BPEV", At{cSeldomBPEV, "resident.client_each", cBPEV, ""}),
 				Value("TCP", At{cSeldomTCP, "resident.client_each", cTCP, ""}),
 			}},
-		{ID: "C10", Says: "A connection has memory for a ring and half of one.", Source: "pair.cc",
-			Published: []string{"ring of 4 MiB, send buffer of half"}, Rules: []Rule{
-				Count("registered for a connection with a ring of 256K", At{cRings, "registered.each", c256K, ""}).
-					AtLeast(1.4 * 256 * 1024).AtMost(1.6 * 256 * 1024).Against(At{Stack: c2M}),
+		{ID: "C10", Says: "A connection has memory for a ring and half of one, which without bulk is a small one.",
+			Source: "pair.cc; without bulk ours", Published: []string{"ring of 4 MiB, send buffer of half"}, Rules: []Rule{
+				Count("registered for a connection, BP, ring of 256K", At{cIdleBP, "registered.each", cBP, ""}).
+					AtLeast(1.4 * 256 * 1024).AtMost(1.6 * 256 * 1024).Against(At{cIdleBPEV, "registered.each", cBPEV, ""}),
+				Count("BPEV without bulk", At{cIdleBPEV, "registered.each", cBPEV, ""}).AtMost(64 * 1024).
+					Against(At{cIdleBP, "registered.each", cBP, ""}),
 			}},
 		{ID: "C11", Says: "Latency is flat over many connections at a fixed rate.", Source: "logs",
 			Published: []string{"22 to 26 us at 320 connections; labelled P99, which is the 0.99th percentile there"},

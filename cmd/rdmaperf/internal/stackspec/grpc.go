@@ -36,7 +36,8 @@ var grpcParams = params[carrier.Config]{
 		func(c *carrier.Config, v value) { c.Net.Polling.Pollers = v.n }},
 	{paramDoc{"idle", pauseOf, bpev.DefaultIdleSleep.String(), "of bpev: pause of a background poller"},
 		func(c *carrier.Config, v value) { c.Net.Polling.IdleSleep = v.d }},
-	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection"},
+	{paramDoc{"ring", sizeOf, "256K", "of dropin, fused, service: receive ring of a connection; 32K of it until a " +
+		"writer has to wait, unless it is watched"},
 		func(c *carrier.Config, v value) { c.Net.Ring = v.n }},
 	{paramDoc{"send", sizeOf, "half the ring", "of dropin, fused, service: send buffer of a connection"},
 		func(c *carrier.Config, v value) { c.Net.SendBuffer = v.n }},
