@@ -22,8 +22,8 @@ const (
 var start = time.Now()
 
 // Contention says whether spinning pays. Time lost to others is a debt that waits repay which spinning served; where it
-// grows, spinning ends, and is tried again after pauses that double. The zero value is ready, nil never sees any;
-// methods are safe for concurrent use.
+// grows, spinning ends, and is tried again after pauses that double; a debt that is repaid halves the pause. The zero
+// value is ready, nil never sees any; methods are safe for concurrent use.
 type Contention struct {
 	debt  atomic.Int64 // nanoseconds
 	until atomic.Int64 // nanoseconds since start: no spinning before
@@ -64,7 +64,15 @@ func (c *Contention) Served() {
 	if c == nil || c.debt.Load() < -int64(mostDebt) {
 		return
 	}
-	if c.debt.Add(-int64(saved)) <= 0 && c.pause.Load() != 0 {
+	if c.debt.Add(-int64(saved)) > 0 {
+		return
+	}
+	// To begin anew after one lucky phase beside busy neighbours would cost all the tries again.
+	if pause := c.pause.Load(); pause >= 2*int64(leastPause) {
+		if c.pause.CompareAndSwap(pause, pause/2) {
+			c.debt.Store(int64(mostDebt - LostAfter))
+		}
+	} else if pause != 0 {
 		c.pause.Store(0)
 	}
 }

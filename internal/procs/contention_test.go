@@ -24,6 +24,12 @@ func TestSpinningIsTriedAgainAfterPausesThatDouble(t *testing.T) {
 		now = now.Add(pause)
 		pause = min(2*pause, mostPause)
 	}
+	for pause = mostPause; pause >= leastPause; pause /= 2 {
+		if repay(&c); c.Calm() != (pause == leastPause) {
+			t.Fatalf("after a pause of %v: calm %v", pause, c.Calm())
+		}
+	}
+	repay(&c)
 	repay(&c)
 	if c.Lost(now, mostDebt); !c.Calm() {
 		t.Error("waits that spinning served repay nothing")
@@ -33,8 +39,9 @@ func TestSpinningIsTriedAgainAfterPausesThatDouble(t *testing.T) {
 	}
 }
 
+// repay are the waits that make up for a loss.
 func repay(c *Contention) {
-	for range 3 * mostDebt / saved {
+	for range mostDebt / saved {
 		c.Served()
 	}
 }
