@@ -46,13 +46,13 @@ func (l *lane) remove() {
 // drive polls the queue unless another goroutine does.
 func (l *lane) drive() {
 	if l.mu.TryLock() {
-		l.poll()
+		l.poll(true)
 		l.mu.Unlock()
 	}
 }
 
 // poll takes what is there. The caller holds l.mu.
-func (l *lane) poll() {
+func (l *lane) poll(notify bool) {
 	for l.err == nil {
 		k, err := l.cq.Poll(l.wcs[:])
 		c := l.conn
@@ -62,7 +62,7 @@ func (l *lane) poll() {
 		for i := range l.wcs[:k] {
 			c.complete(&l.wcs[i])
 		}
-		if k > 0 && c.handle.Sleeping() != 0 {
+		if notify && k > 0 && c.handle.Sleeping() != 0 {
 			c.handle.Notify(c.readiness())
 		}
 		if err != nil {
@@ -83,7 +83,7 @@ func (l *lane) Arm() (bpev.Ready, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.poll()
+	l.poll(false) // the caller is the sleeper, and notifies the other one
 	if l.conn == nil {
 		return bpev.In | bpev.Out, l.err
 	}
