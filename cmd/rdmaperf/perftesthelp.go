@@ -73,7 +73,7 @@ func perftestLink(c *perftest.Command, stack, host string) perftest.Link {
 		}
 		return ""
 	}
-	named, port, index, ok := stackspec.OnVerbs(stack, value("-d"), value("-i"))
+	named, port, ok := stackspec.OnVerbs(stack, value("-d"), value("-i"))
 	if !ok {
 		return l
 	}
@@ -87,7 +87,7 @@ func perftestLink(c *perftest.Command, stack, host string) perftest.Link {
 	if asked, cm := c.GID(); !cm && asked >= 0 {
 		l.GID = asked
 	} else if !cm && l.Layer == "Ethernet" {
-		if n, err := verbs.GIDIndex(named.Name, index, localAddr(host)); err == nil {
+		if n, err := verbs.GIDIndex(named.Name, port.Number, localAddr(host)); err == nil {
 			l.GID = n
 		}
 	}

@@ -17,21 +17,18 @@ type Family struct {
 	Name, Magic string
 	// MinFrames and MaxFrames bound a hello; the number is a power of two.
 	MinFrames, MaxFrames int
-	// Check is what else a hello must keep to; nil admits only the option 0.
-	Check func(Hello) error
 	// Size is the memory in octets that a hello asks for.
 	Size func(Hello) int
 }
 
 // Hello is what the side that dials chooses.
 type Hello struct {
-	Frames int    // a direction
-	Option uint32 // of the family
+	Frames int // a direction
 }
 
 const (
 	magicLen   = 8
-	helloLen   = magicLen + 4 + 4
+	helloLen   = magicLen + 4 + 4 // the last four are zero
 	meetWithin = 2 * time.Second // both sides are on this machine
 )
 
@@ -42,7 +39,6 @@ func (f *Family) put(h Hello) []byte {
 	b := make([]byte, helloLen)
 	copy(b, f.Magic)
 	binary.BigEndian.PutUint32(b[magicLen:], uint32(h.Frames))
-	binary.BigEndian.PutUint32(b[magicLen+4:], h.Option)
 	return b
 }
 
@@ -55,14 +51,10 @@ func (f *Family) parse(b []byte) (Hello, error) {
 	if uint64(n) < uint64(f.MinFrames) || uint64(n) > uint64(f.MaxFrames) || bits.OnesCount32(n) != 1 {
 		return Hello{}, fmt.Errorf("ring of %d frames", n)
 	}
-	h := Hello{int(n), option}
-	if f.Check != nil {
-		return h, f.Check(h)
-	}
 	if option != 0 {
 		return Hello{}, fmt.Errorf("option %d", option)
 	}
-	return h, nil
+	return Hello{int(n)}, nil
 }
 
 // local reports whether a host is this machine.

@@ -22,12 +22,6 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // ring is a family of tests, and of this process alone.
 var ring = &Family{
 	Name: "test-" + strconv.Itoa(os.Getpid()), Magic: "testring", MinFrames: 16, MaxFrames: 1024,
-	Check: func(h Hello) error {
-		if h.Option > 9 {
-			return errors.New("too much")
-		}
-		return nil
-	},
 	Size: func(h Hello) int { return h.Frames * 4096 },
 }
 
@@ -71,7 +65,7 @@ func house(t *testing.T, port string) <-chan guest {
 
 func TestTwoSidesSeeOneMemory(t *testing.T) {
 	in := house(t, "1")
-	c, mem, err := ring.Knock(t.Context(), "1", Hello{64, 7})
+	c, mem, err := ring.Knock(t.Context(), "1", Hello{64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +73,7 @@ func TestTwoSidesSeeOneMemory(t *testing.T) {
 	g := <-in
 	defer unix.Munmap(g.mem)
 	defer g.c.Close()
-	if g.h != (Hello{64, 7}) || len(mem) != 64*4096 || len(g.mem) != len(mem) {
+	if g.h != (Hello{64}) || len(mem) != 64*4096 || len(g.mem) != len(mem) {
 		t.Fatalf("%+v, %d and %d bytes", g.h, len(mem), len(g.mem))
 	}
 	copy(mem[100:], "here")
@@ -102,8 +96,8 @@ func TestMeetingsThatCannotBeSayWhy(t *testing.T) {
 		t.Errorf("a port in use: %v", err)
 		l.Close()
 	}
-	if _, _, err := ring.Knock(t.Context(), "2", Hello{64, 10}); err == nil {
-		t.Error("an option that the family refuses was let in")
+	if _, _, err := ring.Knock(t.Context(), "2", Hello{ring.MaxFrames * 2}); err == nil {
+		t.Error("a ring that the family refuses was let in")
 	}
 	if _, _, _, err := Target("192.0.2.1:18515"); err == nil {
 		t.Error("another machine is none of this one")
@@ -179,7 +173,7 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte("testring\x00\x00\x00\x40\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := ring.parse(b)
-		if err == nil && (h.Frames < 16 || h.Frames > 1024 || h.Frames&(h.Frames-1) != 0 || h.Option > 9 ||
+		if err == nil && (h.Frames < 16 || h.Frames > 1024 || h.Frames&(h.Frames-1) != 0 ||
 			!bytes.Equal(ring.put(h), b)) {
 			t.Errorf("%x: %+v", b, h)
 		}

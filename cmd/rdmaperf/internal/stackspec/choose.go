@@ -166,13 +166,13 @@ func WithRDMACM(spec string) (string, error) {
 	return ChooseDevice(spec, false)
 }
 
-// OnVerbs is the device, the port and its number that a stack on verbs stands on here; ok is false without. A device or
-// port that is named goes before what the stack says.
-func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, number int, ok bool) {
+// OnVerbs is the device and the port that a stack on verbs uses here; ok is false without. A device or port that is
+// named goes before what the stack says.
+func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, ok bool) {
 	_, named := bottom(spec)
 	l := *named
 	if l.Name != Verbs {
-		return d, p, 0, false
+		return d, p, false
 	}
 	if device != "" {
 		l.Device = device
@@ -182,23 +182,23 @@ func OnVerbs(spec, device, port string) (d verbs.DeviceInfo, p verbs.PortInfo, n
 	}
 	devices, err := Devices()
 	if err != nil {
-		return d, p, 0, false
+		return d, p, false
 	}
 	if l, err = chooseVerbs(l, devices, false); err != nil {
-		return d, p, 0, false
+		return d, p, false
 	}
 	c, err := verbsConfig(l)
 	i := slices.IndexFunc(devices, func(d verbs.DeviceInfo) bool { return d.Name == l.Device })
 	if err != nil || i < 0 {
-		return d, p, 0, false
+		return d, p, false
 	}
 	j := slices.IndexFunc(devices[i].Ports, func(p verbs.PortInfo) bool {
 		return p.Number == c.Port || c.Port == 0 && p.Active
 	})
 	if j < 0 {
-		return d, p, 0, false
+		return d, p, false
 	}
-	return devices[i], devices[i].Ports[j], devices[i].Ports[j].Number, true
+	return devices[i], devices[i].Ports[j], true
 }
 
 // AllStacks is the value of --transport for every stack that this machine can run side by side.
