@@ -16,7 +16,7 @@ import (
 // Curve is a figure over a dimension, as the paper has it and as it is here.
 type Curve struct {
 	What   string   // the figure, its unit, and of what
-	Dim    string   // of conditions
+	Dim    string   // of conditions, or where the stack of a line has a %, of what takes its place
 	Points []string // its values
 	Unit   float64  // what is 1 in the table: 1e3 of a time is a microsecond
 	Lines  []Line
@@ -49,7 +49,7 @@ func (c *Curve) table(read reader) Table {
 		row := []string{l.Name + ", here"}
 		for _, p := range c.Points {
 			cell := "-"
-			at := l.Here.with(c.Dim + "=" + p)
+			at := c.at(l, p)
 			s, err := read(at)
 			if at.Run = l.Also; err != nil && l.Also != nil {
 				s, err = read(at)
@@ -66,6 +66,15 @@ func (c *Curve) table(read reader) Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+func (c *Curve) at(l Line, point string) At {
+	at := l.Here
+	if stack, ends, ok := strings.Cut(at.Stack, "%"); ok {
+		at.Stack = stack + point + ends
+		return at
+	}
+	return at.with(c.Dim + "=" + point)
 }
 
 func (t *Table) text(indent string) string {
@@ -100,12 +109,13 @@ func (t *Table) markdown() string {
 // Chart draws the curve: what was published is thin, and has the colour of the same line as measured here.
 func (t Table) Chart(id string) template.HTML {
 	c := &view.LineChart{Title: t.What, Desc: "the figures of the table below", XLabel: t.Head[0],
-		X: view.Scale{Log: true, Lo: math.Inf(1), Hi: math.Inf(-1)}, YUnit: digits}
+		X: view.Scale{Lo: math.Inf(1), Hi: math.Inf(-1)}, YUnit: digits}
 	for _, p := range t.Head[1:] {
 		x := position(p)
 		c.X.Lo, c.X.Hi = min(c.X.Lo, x), max(c.X.Hi, x)
 		c.XTicks = append(c.XTicks, view.Tick{At: x, Label: p})
 	}
+	c.X.Log = c.X.Lo > 0
 	slots := map[string]int{}
 	for _, row := range t.Rows {
 		name, published := strings.CutSuffix(row[0], ", published")

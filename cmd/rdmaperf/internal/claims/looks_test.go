@@ -104,6 +104,10 @@ func TestCurves(t *testing.T) {
 	if !slices.EqualFunc(got.Rows, want, func(a, b []string) bool { return slices.Equal(a, b) }) {
 		t.Errorf("%q, want %q", got.Rows, want)
 	}
+	stacks := Curve{"us by window", "window", []string{"1K"}, 1, []Line{{Name: "p50", Here: At{run1, "p50", "a(w=%)+b", ""}}}}
+	if t1 := stacks.table(of(map[string]series{"a(w=1K)+b": rounds(9, 0, constant(3))})); t1.Rows[0][1] != "3" {
+		t.Errorf("%q", t1.Rows)
+	}
 	if text := got.text("  "); !strings.Contains(text, "    a, here             2     -\n") {
 		t.Errorf("columns are not aligned:\n%s", text)
 	}
@@ -122,9 +126,11 @@ func TestCurvesOfPapers(t *testing.T) {
 					if l.Published != nil && len(l.Published) != len(curve.Points) {
 						t.Errorf("%s, %s: %d values for %d points", c.ID, l.Name, len(l.Published), len(curve.Points))
 					}
-					if l.Here.Run != nil && !strings.Contains(l.Here.Run.Args,
-						l.Here.Stack) || l.Published == nil && l.Here.Run == nil {
-						t.Errorf("%s, %s: no run has %q", c.ID, l.Name, l.Here.Stack)
+					for _, p := range curve.Points {
+						at := curve.at(l, p)
+						if at.Run != nil && !strings.Contains(at.Run.Args, at.Stack) || l.Published == nil && at.Run == nil {
+							t.Errorf("%s, %s: no run has %q", c.ID, l.Name, at.Stack)
+						}
 					}
 				}
 			}

@@ -116,7 +116,7 @@ func has(r *reports.Result, name, want string) bool {
 	}
 	value, known := map[string]string{"op": r.Op, "workload": r.Workload, "size": reports.FormatSize(r.SizeBytes),
 		"depth": strconv.Itoa(r.Depth), "qps": strconv.Itoa(r.QPs), "threads": strconv.Itoa(r.Threads),
-		"rate": strconv.FormatFloat(r.Rate, 'f', -1, 64)}[name]
+		"rate": strconv.FormatFloat(r.Rate, 'f', -1, 64), "neighbours": strconv.Itoa(r.Neighbours)}[name]
 	return known && value == want
 }
 

@@ -35,6 +35,9 @@ var (
 	cSlow = &Run{Args: "run --transport " +
 		"'grpc(dropin,busy=0s)+iwarp,grpc(dropin,busy=0s,pollers=2)+iwarp,grpc(dropin,busy=0s,pollers=4)+iwarp' --workload " +
 		"rpc -s 32 --response 8 -q 320 --rate 3200 --arrivals poisson --warmup 5ms", Slice: 50 * time.Millisecond}
+	cBeside     = neighbours("'grpc(tcp),grpc(dropin)+iwarp,grpc(fused)+iwarp'", "2", 0)
+	cBesideAll  = neighbours("'grpc(tcp),grpc(dropin)+iwarp,grpc(fused)+iwarp'", "0,1,4", 3)
+	cBesideBP   = neighbours("'grpc(dropin,bp)+iwarp'", "2", 0)
 	cSeldomTCP  = seldom("'grpc(tcp)'")
 	cSeldomBPEV = seldom("'grpc(dropin)+iwarp'")
 	cSeldomBP   = seldom("'grpc(dropin,bp)+iwarp'")
@@ -71,6 +74,12 @@ func modes(call, clients string, rounds int) *Run {
 func seldom(stack string) *Run {
 	return &Run{Args: "run --transport " + stack + " --workload rpc -s 32 --response 8 -q 16 --rate 400 --arrivals " +
 		"poisson --warmup 5ms", Slice: 60 * time.Millisecond}
+}
+
+// neighbours is a run beside threads that want the CPUs; a slice is many of the kernel's.
+func neighbours(stacks, n string, rounds int) *Run {
+	return &Run{Args: "run --transport " + stacks + " --workload rpc -s 64 --response 64 --neighbours " + n +
+		" --warmup 5ms", Slice: 150 * time.Millisecond, Rounds: rounds}
 }
 
 var cClients = []string{"1", "16", "64"}
@@ -221,6 +230,19 @@ var rrcompound = Paper{
 					At{Stack: cNoLand}).AtMost(0.95).Against(At{Stack: cNoLand}),
 				Ratio("8K", At{cLanding, "p50", cFused, "size=8K"}, At{Stack: cNoLand}),
 				Ratio("1K", At{cLanding, "p50", cFused, "size=1K"}, At{Stack: cNoLand}),
+			}},
+		{ID: "C18", Says: "Calls are no slower than by TCP beside programs that want the CPUs.", Source: "ours",
+			Curves: []Curve{{"mean of a call of 64 B, us by threads that spin beside the run", "neighbours",
+				[]string{"0", "1", "2", "4"}, 1e3, []Line{
+					{Name: "TCP", Here: At{cBeside, "mean", cTCP, ""}, Also: cBesideAll},
+					{Name: "BPEV", Here: At{cBeside, "mean", cBPEV, ""}, Also: cBesideAll},
+					{Name: "fused", Here: At{cBeside, "mean", cFused, ""}, Also: cBesideAll}}}},
+			Rules: []Rule{
+				Ratio("mean beside two, fused over TCP", At{cBeside, "mean", cFused, ""}, At{Stack: cTCP}).
+					AtMost(1.1).Against(At{Run: cBesideBP, Stack: cBP}),
+				Ratio("BPEV over TCP", At{cBeside, "mean", cBPEV, ""}, At{Stack: cTCP}).AtMost(1.1).
+					Against(At{Run: cBesideBP, Stack: cBP}),
+				Ratio("BP over TCP", At{cBesideBP, "mean", cBP, ""}, At{Run: cBeside, Stack: cTCP}),
 			}},
 	},
 }

@@ -15,6 +15,10 @@ var (
 	sSlices = &Run{Args: "run --transport " +
 		"'sched(slice=2K,window=64K)+iwarp,sched(slice=16K,window=64K)+iwarp,sched(slice=16K,window=1M)+iwarp' --workload " +
 		"hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 4 --warmup 5ms", Slice: 30 * time.Millisecond}
+	sWindows = &Run{Args: "run --transport " +
+		"'sched(window=64K)+iwarp,sched(window=256K)+iwarp,sched(window=512K)+iwarp,sched(window=1M)+iwarp," +
+		"sched(window=4M)+iwarp' --workload hol --op write --hol-arm same-qp --bulk-size 1M --bulk-depth 16 --warmup 5ms",
+		Slice: 30 * time.Millisecond, Rounds: 5}
 	sBulk = &Run{Args: "run --transport 'iwarp,sched+iwarp,sched(slice=1K,window=4K)+iwarp' --workload throughput " +
 		"--op write -s 64K,1M -t 16 --warmup 5ms", Slice: 30 * time.Millisecond}
 	sLow = &Run{Args: "run --transport 'sched(strict)+iwarp,sched(drr)+iwarp' --workload starvation --high-load 120",
@@ -29,6 +33,8 @@ const (
 	sWide  = "sched(slice=16K,window=1M)+iwarp"
 	sCheap = "sched(slice=1K,window=4K)+iwarp" // work for every KiB
 )
+
+var sWindowSizes = []string{"64K", "256K", "512K", "1M", "4M"}
 
 func train(ratios string, rounds int) *Run {
 	return &Run{Args: "run --transport sched+iwarp --workload paramserver --tensor-bytes 0.4 --compute-ratio " + ratios +
@@ -80,7 +86,14 @@ var srdma = Paper{
 				AtLeast(1.1).Against(At{Stack: s16K}),
 		}},
 		{ID: "S7", Says: "A wider window of outstanding slices costs latency, and gains throughput.",
-			Source: "follows from the design", Rules: []Rule{
+			Source: "follows from the design", Curves: []Curve{
+				{"probe, us by the window's bytes, behind 16 writes of 1M", "window", sWindowSizes, 1e3, []Line{
+					{Name: "p50", Here: At{sWindows, "loaded.p50", "sched(window=%)+iwarp", ""}},
+					{Name: "p99", Here: At{sWindows, "loaded.p99", "sched(window=%)+iwarp", ""}}}},
+				{"bulk, GB/s by the window's bytes", "window", sWindowSizes, 1e9, []Line{
+					{Name: "alone", Here: At{sWindows, "alone.bw", "sched(window=%)+iwarp", ""}},
+					{Name: "beside probes", Here: At{sWindows, "loaded.bw", "sched(window=%)+iwarp", ""}}}}},
+			Rules: []Rule{
 				Ratio("probe p50, window of 1M over 64K", At{sSlices, "loaded.p50", sWide, ""}, At{Stack: s16K}).AtLeast(2).
 					Against(At{Stack: s16K}),
 				Ratio("bulk rate, window of 1M over 64K", At{sSlices, "alone.bw", sWide, ""}, At{Stack: s16K}),
