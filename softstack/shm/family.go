@@ -29,7 +29,7 @@ type Hello struct {
 const (
 	magicLen   = 8
 	helloLen   = magicLen + 4 + 4 // the last four are zero
-	meetWithin = 2 * time.Second // both sides are on this machine
+	meetWithin = 2 * time.Second  // both sides are on this machine
 )
 
 // room is the name of a listener's socket.
