@@ -41,7 +41,7 @@ type Conn struct {
 	tx    writer
 	sinks sinks
 
-	extra     atomic.Int64          // bytes beyond Net.ConnMemory
+	extra     atomic.Int64          // bytes beyond Config.memory
 	err       atomic.Pointer[error] // what ended the connection, first cause
 	closed    atomic.Bool
 	closeOnce sync.Once
@@ -243,8 +243,8 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 // RemoteAddr is the peer's end.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Memory is the number of registered bytes of the connection: Net.ConnMemory, and a large ring and send buffer while
-// bulk goes through it. What Grant registers comes on top.
+// Memory is the number of registered bytes of the connection: those of a new one, and a large ring and send buffer
+// while bulk goes through it. What Grant registers comes on top.
 func (c *Conn) Memory() int { return c.net.cfg.memory() + int(c.extra.Load()) }
 
 // KeepProcessor declares that readers of this connection leave nothing runnable behind: Read then

@@ -53,12 +53,12 @@ func (l *lane) drive() {
 
 // poll takes what is there. The caller holds l.mu.
 func (l *lane) poll(notify bool) {
+	c := l.conn
+	if c == nil {
+		return // the queue may be closed
+	}
 	for l.err == nil {
 		k, err := l.cq.Poll(l.wcs[:])
-		c := l.conn
-		if c == nil {
-			return // flushed by a connection that ended
-		}
 		for i := range l.wcs[:k] {
 			c.complete(&l.wcs[i])
 		}

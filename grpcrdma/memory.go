@@ -62,7 +62,6 @@ func (c *Config) memory() int { return c.remoteLen() + c.localLen() }
 type piece struct {
 	buf    rdma.Buffer
 	region *regcache.Region
-	extra  bool // beyond Config.memory
 }
 
 // memory is a connection's first pieces: what the peer writes into, and what only this side uses.

@@ -234,7 +234,8 @@ func (c *Conn) completeRecv(wc *rdma.WC) {
 		c.takeCredit()
 		return
 	}
-	limit, err := noticed(word, r.limit.Load(), r.pos.Load(), r.span.Load())
+	span := r.span.Load() // before the position: a ring that is left adds its last record to what the next one holds
+	limit, err := noticed(word, r.limit.Load(), r.pos.Load(), span)
 	if err != nil {
 		c.cutOff(err)
 		return

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 	"github.com/rdmaperf/rdmaperf/transports/rdma"
 )
 
@@ -172,8 +173,8 @@ func (c *Conn) moved(pos uint64) error {
 	}
 	l.offered, l.large = nil, to.piece
 	r.use(to.b, pos)
-	r.span.Store(uint64(len(to.b)))
 	r.pos.Store(pos)
+	r.span.Store(uint64(len(to.b)))
 	c.returnCredit(false)
 	return c.putExtra(old)
 }
@@ -276,20 +277,22 @@ func (n *Net) tidy() bool {
 }
 
 func (c *Conn) tidy() {
+	defer onepeer.Recover(c.cutOff)
 	c.lane.drive()
-	if c.rx.mu.TryLock() { // else a Read handles what comes
-		if err := c.takeControls(); err != nil {
-			c.cutOff(err)
-		}
-		c.rx.mu.Unlock()
+	if err := c.takeControls(); err != nil {
+		c.cutOff(err)
 	}
 	c.shrink()
 	c.tryControl()
 }
 
-// takeControls handles the control records that nothing of the user's lies before. The caller holds rx.mu.
+// takeControls handles the control records that nothing of the user's lies before, unless a Read does.
 func (c *Conn) takeControls() error {
 	r := &c.rx
+	if !r.mu.TryLock() {
+		return nil
+	}
+	defer r.mu.Unlock()
 	for !c.closed.Load() && r.left.Load() == 0 {
 		pos := r.pos.Load()
 		rec, ok, err := r.next(pos)

@@ -2,17 +2,20 @@ package grpcrdma
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/rdmaperf/rdmaperf/grpcrdma/bpev"
+	"github.com/rdmaperf/rdmaperf/internal/onepeer"
 )
 
 // eventually tidies both sides, as time does, until ok.
 func eventually(t *testing.T, e *pair, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(testTimeout); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !ok(); runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%s: %+v, %+v", what, e.a.Stats(), e.b.Stats())
 		}
@@ -178,5 +181,25 @@ func TestCloseAmidMovesFreesAll(t *testing.T) {
 		if a, b := e.a.Stats(), e.b.Stats(); a.Memory != 0 || b.Memory != 0 {
 			t.Errorf("left over: %+v, %+v", a, b)
 		}
+	})
+}
+
+// A fault in what tidy does for one peer ends that connection, and Close finds no lock held.
+func TestAFaultWhileTidyingEndsOneConnection(t *testing.T) {
+	onEach(t, func(t *testing.T, p provider) {
+		cfg := Config{Polling: bpev.Config{Mode: bpev.Event}}
+		e := newPair(t, p, cfg, cfg)
+		c1, c2 := e.conn()
+		c3, c4 := e.conn()
+		_, err := c1.Write([]byte{1})
+		must(t, err)
+		c2.rx.ring = nil
+		eventually(t, e, "no fault", func() bool { return c2.err.Load() != nil })
+		var fault *onepeer.Fault
+		if !errors.As(*c2.err.Load(), &fault) {
+			t.Errorf("ended by %v", *c2.err.Load())
+		}
+		must(t, c2.Close())
+		bulk(t, c3, c4, 100)
 	})
 }

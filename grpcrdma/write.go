@@ -209,6 +209,7 @@ func (c *Conn) awaitRoom() (room uint64, err error) {
 			return 0, err
 		}
 		if err := c.control(); err != nil {
+			c.fail(err)
 			return 0, err
 		}
 		if room := w.room(); room >= unit {
