@@ -136,7 +136,8 @@ func TestACaseThatMovesOnHasADeadline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := r.Case(t.Context(), Case{ID: "x/1", Run: moves}); res.Verdict != Fail || !strings.Contains(res.Got, "nothing more in") {
+	res := r.Case(t.Context(), Case{ID: "x/1", Run: moves})
+	if res.Verdict != Fail || !strings.Contains(res.Got, "nothing more in") {
 		t.Errorf("%s %q, want that nothing more came in time", res.Verdict, res.Got)
 	}
 }

@@ -104,7 +104,8 @@ func TestCurves(t *testing.T) {
 	if !slices.EqualFunc(got.Rows, want, func(a, b []string) bool { return slices.Equal(a, b) }) {
 		t.Errorf("%q, want %q", got.Rows, want)
 	}
-	stacks := Curve{"us by window", "window", []string{"1K"}, 1, []Line{{Name: "p50", Here: At{run1, "p50", "a(w=%)+b", ""}}}}
+	stacks := Curve{"us by window", "window", []string{"1K"}, 1,
+		[]Line{{Name: "p50", Here: At{run1, "p50", "a(w=%)+b", ""}}}}
 	if t1 := stacks.table(of(map[string]series{"a(w=1K)+b": rounds(9, 0, constant(3))})); t1.Rows[0][1] != "3" {
 		t.Errorf("%q", t1.Rows)
 	}
