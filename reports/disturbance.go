@@ -30,11 +30,19 @@ type Disturbance struct {
 	Discarded int `json:"discarded,omitempty"`
 
 	closedWindows bool
+	others        *Others
 }
 
 // ClosedWindows has Judge look at the time for which a receive window blocked sending, for round trips that fit any
 // window.
 func (d *Disturbance) ClosedWindows() { d.closedWindows = true }
+
+// Others is how long other programs had CPUs: what was seen, for the verdict, and the most that it can have been.
+type Others struct{ Seen, Most time.Duration }
+
+// OthersRan bounds how long threads can have waited for a CPU that another program had. The rest of their wait was for
+// threads of the run itself, as on one CPU, under a quota or beside its own helpers, and belongs to what is measured.
+func (d *Disturbance) OthersRan(o Others) { d.others = &o }
 
 // Quiet tells that nothing speaks against the figures.
 func (d *Disturbance) Quiet() bool { return d == nil || d.Verdict == VerdictQuiet }
@@ -131,9 +139,13 @@ func (d *Disturbance) Judge(window time.Duration) {
 			continue
 		}
 		if n := side.Threads; n > 0 {
-			wait := time.Duration(side.RunQueueWaitNs / int64(n))
-			d.took(wait, window)
-			d.hold(side.Name+"'s threads waited for a CPU", wait, window, mostWait)
+			seen := time.Duration(side.RunQueueWaitNs / int64(n))
+			most := seen
+			if d.others != nil {
+				seen, most = min(seen, d.others.Seen), min(most, d.others.Most)
+			}
+			d.took(most, window)
+			d.hold(side.Name+"'s threads waited for a CPU", seen, window, mostWait)
 		}
 		d.took(time.Duration(side.StealNs), window)
 		if steal := time.Duration(side.StealNs); steal >= leastSteal {

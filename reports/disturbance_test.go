@@ -65,6 +65,20 @@ func TestWindowsAreJudgedByWhatTheMachineTook(t *testing.T) {
 			t.Errorf("%s: %s of %v, %q, want %s of %v", c.what, d.Verdict, d.Share(), d.Reasons, c.verdict, c.share)
 		}
 	}
+	// What the run's own threads take from each other is no noise; a hypervisor is.
+	own := Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 400 * ms}, Server: &Noise{Threads: 2,
+		RunQueueWaitNs: 200 * ms}}
+	own.OthersRan(Others{70 * time.Millisecond, 80 * time.Millisecond})
+	if own.Judge(time.Second); own.Share() != 0.08 || !slices.Equal(own.Reasons, []string{
+		"client's threads waited for a CPU for 7.0 % of the window (limit 5 %)",
+		"server's threads waited for a CPU for 7.0 % of the window (limit 5 %)"}) {
+		t.Errorf("others had 70 or 80 ms: %v, %q", own.Share(), own.Reasons)
+	}
+	alone := Disturbance{Client: &Noise{Threads: 1, RunQueueWaitNs: 400 * ms, StealNs: 60 * ms}}
+	alone.OthersRan(Others{})
+	if alone.Judge(time.Second); alone.Share() != 0.06 || len(alone.Reasons) != 1 {
+		t.Errorf("nobody else ran: %v, %q", alone.Share(), alone.Reasons)
+	}
 	lossy := Disturbance{Client: &Noise{Threads: 1, Sockets: 1, Segments: 100, Retransmits: 9}}
 	if lossy.Judge(time.Second); lossy.Verdict != VerdictDisturbed {
 		t.Errorf("lost segments: %+v", lossy)

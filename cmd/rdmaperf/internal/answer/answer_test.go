@@ -328,6 +328,9 @@ func (m *maker) each(rounds int, order []string, workload, op string, size int64
 				DurationNs: int64(100 * time.Millisecond), Operations: 1000,
 				Verification: &reports.Verification{Mode: reports.VerifySample, Messages: 1000, Numbers: 200, Whole: 100},
 				Disturbance:  &reports.Disturbance{Verdict: reports.VerdictQuiet, Taken: m.taken}}
+			if m.taken > leastContention {
+				r.Disturbance.Verdict = reports.VerdictDisturbed
+			}
 			fill(&r)
 			m.Results = append(m.Results, r)
 		}

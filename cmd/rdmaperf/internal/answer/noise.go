@@ -121,8 +121,6 @@ func quantile(l *reports.Latency, percent float64) float64 {
 	return v
 }
 
-func contended(r *reports.Result) bool { return taken(r) > leastContention }
-
 // leastContention is what threads of the kernel and the runtime take of a window on an idle machine, at most.
 const leastContention = 0.05
 

@@ -53,9 +53,9 @@ func noise(d *reports.Document, all []*comparison) string {
 		known++
 		switch {
 		case impossible(r): // a warning says so
-		case r.Disturbance.Taken > leastContention:
+		case r.Disturbance.Taken > leastContention && !r.Disturbance.Quiet():
 			busy++
-		case contended(r):
+		case taken(r)-r.Disturbance.Taken > leastContention:
 			again++
 		}
 	}

@@ -152,8 +152,14 @@ func checkMemory(point string, need int64) error {
 // here is what a point needs on this machine: the client's windows, and those of a server on this machine.
 func (c *Client) here(sh *Shape) int64 {
 	need := int64(sh.Window()) * int64(sh.QPs)
-	if addr, err := netip.ParseAddr(c.host); c.host == "" || err == nil && addr.IsLoopback() {
+	if c.oneMachine() {
 		need *= 2
 	}
 	return need
+}
+
+// oneMachine tells that the server is in this process or at a loopback address.
+func (c *Client) oneMachine() bool {
+	addr, err := netip.ParseAddr(c.host)
+	return c.host == "" || err == nil && addr.IsLoopback()
 }

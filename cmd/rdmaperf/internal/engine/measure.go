@@ -28,8 +28,9 @@ type Measurement struct {
 	interrupted              bool
 	samples                  []reports.RawSamples
 	clientNoise, serverNoise noise
-	started                  time.Time // the measured window
-	compared                 Compared  // in the measured phase, by both sides
+	others                   reports.Others // in the same windows
+	started                  time.Time      // the measured window
+	compared                 Compared       // in the measured phase, by both sides
 	counters                 reports.Counters
 }
 
@@ -184,6 +185,8 @@ func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limit
 	switch gen {
 	case GenMeasure, GenAlone, GenBulk:
 		m.clientNoise.add(out.Noise, out.Window)
+		o := m.othersRan(out, report)
+		m.others.Seen, m.others.Most = m.others.Seen+o.Seen, m.others.Most+o.Most
 		if n := report.Noise; n != nil {
 			m.serverNoise.add(*n, out.Window)
 		}
@@ -294,6 +297,7 @@ func (m *Measurement) Result() reports.Result {
 	res.Started = m.started.UTC()
 	if m.clientNoise.window == 0 { // of calls, or cut short
 		m.clientNoise.add(out.Noise, out.Window)
+		m.others = m.othersRan(out, m.Report)
 	}
 	res.Verification, res.Disturbance = m.Sh.Verification(m.compared, out.Ops), m.disturbed()
 	res.RawSamples = m.samples

@@ -157,8 +157,31 @@ func ProcessNoise(before reports.Noise) reports.Noise {
 	return n
 }
 
+// othersRan is how long other programs ran on this machine in a window: what everything on it used beyond the run's own
+// processes, which is known within a tick, and no more than these left of its CPUs. Beside a server elsewhere and where
+// the kernel does not count it is the whole window.
+func (m *Measurement) othersRan(out *Outcome, server *PhaseReport) reports.Others {
+	if out.Usage.machine == 0 || server == nil || !m.r.client.oneMachine() {
+		return reports.Others{Seen: out.Window, Most: out.Window}
+	}
+	own := out.Usage.CPU
+	if !m.Stack.Caps().InProcess {
+		own += time.Duration(server.CPUSeconds * float64(time.Second))
+	}
+	left := max(0, time.Duration(countCPUs())*out.Window-own)
+	seen := max(0, out.Usage.machine-own)
+	return reports.Others{Seen: min(seen, left), Most: min(seen+machineTick, left)}
+}
+
+// countCPUs is how many CPUs this machine has, also those that this process may not use.
+var countCPUs = sync.OnceValue(func() int {
+	b, _ := os.ReadFile("/proc/stat")
+	return max(bytes.Count(b, []byte("\ncpu")), 1)
+})
+
 func (m *Measurement) disturbed() *reports.Disturbance {
 	d := &reports.Disturbance{}
+	d.OthersRan(m.others)
 	if m.clientNoise.window > 0 {
 		d.Client = &m.clientNoise.taken
 	}
