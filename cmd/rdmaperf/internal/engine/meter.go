@@ -157,19 +157,26 @@ func ProcessNoise(before reports.Noise) reports.Noise {
 	return n
 }
 
-// othersRan is how long other programs ran on this machine in a window: what everything on it used beyond the run's own
-// processes, which is known within a tick, and no more than these left of its CPUs. Beside a server elsewhere and where
-// the kernel does not count it is the whole window.
+// othersRan is of the windows of both sides. Beside a server elsewhere nothing is known.
 func (m *Measurement) othersRan(out *Outcome, server *PhaseReport) reports.Others {
-	if out.Usage.machine == 0 || server == nil || !m.r.client.oneMachine() {
-		return reports.Others{Seen: out.Window, Most: out.Window}
+	if server == nil || !m.r.client.oneMachine() {
+		return othersRan(out.Window, 0, 0)
 	}
 	own := out.Usage.CPU
 	if !m.Stack.Caps().InProcess {
 		own += time.Duration(server.CPUSeconds * float64(time.Second))
 	}
-	left := max(0, time.Duration(countCPUs())*out.Window-own)
-	seen := max(0, out.Usage.machine-own)
+	return othersRan(out.Window, out.Usage.machine, own)
+}
+
+// othersRan is how long other programs ran on this machine in a window: what everything on it used beyond the run's own
+// processes, which is known within a tick, and no more than these left of its CPUs. Where the kernel does not count it
+// is the whole window.
+func othersRan(window, machine, own time.Duration) reports.Others {
+	if machine == 0 {
+		return reports.Others{Seen: window, Most: window}
+	}
+	left, seen := max(0, time.Duration(countCPUs())*window-own), max(0, machine-own)
 	return reports.Others{Seen: min(seen, left), Most: min(seen+machineTick, left)}
 }
 

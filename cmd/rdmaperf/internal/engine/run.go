@@ -48,6 +48,7 @@ type Run struct {
 	slice   int              // from 0
 	began   time.Time        // of the slice
 	before  reports.Noise    // of the process, then
+	used    Usage            // by then
 }
 
 // Add hands over results.
@@ -63,16 +64,18 @@ func (r *Run) Again() bool {
 	return true
 }
 
-func (r *Run) begin() { r.before, r.began = ReadProcessNoise(), time.Now() }
+func (r *Run) begin() { r.before, r.used, r.began = ReadProcessNoise(), ReadUsage(), time.Now() }
 
 // take is the results of the slice, with what the process and their workload say of them.
 func (r *Run) take() []reports.Result {
+	window, used := time.Since(r.began), ReadUsage().Minus(r.used)
 	results, noise := r.results, ProcessNoise(r.before)
 	for i := range results {
 		// By a clock of its own a device loses nothing to the machine.
 		if results[i].Disturbance == nil && r.Stack.Caps().Clock == nil {
 			d := &reports.Disturbance{Client: &noise}
-			d.Judge(time.Since(r.began))
+			d.OthersRan(othersRan(window, used.machine, used.CPU))
+			d.Judge(window)
 			results[i].Disturbance = d
 		}
 		r.Plan.Workloads[r.Point.Workload].Results.Apply(&results[i])
