@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +114,58 @@ func TestWhatIsUnreadOutlivesTheMove(t *testing.T) {
 			t.Error("bytes differ")
 		}
 		eventually(t, e, "the large ring stays", func() bool { return c2.Memory() == e.b.cfg.memory() })
+	})
+}
+
+// Both directions grow and shrink again and again while records of all sizes go through.
+func TestStreamsArriveWholeThroughMoves(t *testing.T) {
+	onEach(t, func(t *testing.T, p provider) {
+		const seed, parts, size = 7, 12, 1 << 20
+		t.Logf("seed %d", seed)
+		e := newPair(t, p, Config{Arrival: ArrivalNotice}, Config{Arrival: ArrivalNotice})
+		c1, c2 := e.conn()
+		var work, tidying sync.WaitGroup
+		for i, c := range []*Conn{c1, c2} {
+			must(t, c.SetDeadline(time.Now().Add(testTimeout)))
+			want, other := pattern(parts*size, byte(i)), pattern(parts*size, byte(1-i))
+			work.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, uint64(i)))
+				for k := range parts { // bulk, and what leaves large rings
+					if err := send(c, want[k*size:][:size], []int{300 << 10, 8 << 10}[k%2], rng); err != nil {
+						t.Errorf("side %d: %v", i, err)
+						return
+					}
+				}
+			})
+			work.Go(func() {
+				got, err := receive(c, parts*size, 64<<10, rand.New(rand.NewPCG(seed, uint64(2+i))))
+				if err != nil || !bytes.Equal(got, other) {
+					t.Errorf("side %d: %d bytes, equal %v, %v", i, len(got), bytes.Equal(got, other), err)
+				}
+			})
+		}
+		var over atomic.Bool
+		var moves [2]int
+		tidying.Go(func() {
+			var had [2]int
+			for !over.Load() {
+				e.a.tidy()
+				e.b.tidy()
+				for i, c := range []*Conn{c1, c2} {
+					if m := c.Memory(); m != had[i] {
+						had[i] = m
+						moves[i]++
+					}
+				}
+				runtime.Gosched()
+			}
+		})
+		work.Wait()
+		over.Store(true)
+		tidying.Wait()
+		if moves[0] < parts || moves[1] < parts {
+			t.Errorf("%d changes of size, too few", moves)
+		}
 	})
 }
 
