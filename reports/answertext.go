@@ -170,7 +170,11 @@ func (a *Answer) Topics() []*GroupOf[string, Conclusion] {
 
 // CountsNote says how many conclusions are omitted and comparisons undecided; empty where nothing was compared.
 func (a *Answer) CountsNote() string {
+	n, shown := a.Undecided, "no difference"
+	if n == 0 {
+		n, shown = a.Comparisons, "a difference"
+	}
 	return view.Capital(view.Join("; ", view.When(a.Omitted > 0, view.Plural(int64(a.Omitted), "more difference")),
-		view.When(a.Comparisons > 0, fmt.Sprintf("%d of %s showed no difference", a.Undecided,
-			view.Plural(int64(a.Comparisons), "comparison")))))
+		view.When(a.Comparisons > 0, fmt.Sprintf("%d of %s showed %s", n, view.Plural(int64(a.Comparisons), "comparison"),
+			shown))))
 }
