@@ -41,9 +41,10 @@ func (c *storeClient) do(method uint8, r request) (reply, error) {
 		c.answer = c.c.Response.AppendTo(c.answer[:0])
 		data = c.answer
 	}
-	if len(data) < responseHeader {
+	if len(data) < responseHeader || binary.LittleEndian.Uint32(data[8:]) != r.count {
 		c.Free()
-		return reply{}, &transports.CallError{Code: transports.CallInternal, Text: "decode response: cut off"}
+		return reply{}, &transports.CallError{Code: transports.CallInternal,
+			Text: "decode response: cut off, or of a request for another count"}
 	}
 	return reply{time.Duration(binary.LittleEndian.Uint64(data)), data[responseHeader:]}, nil
 }

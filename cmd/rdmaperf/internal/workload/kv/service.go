@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -186,12 +187,12 @@ func (s *service) ServeCall(r *transports.Served) error {
 		data = whole.b
 	}
 	var in request
-	if err := in.decode(data); err != nil {
+	if err := cmp.Or(in.decode(data), in.check(r.Method)); err != nil {
 		return &transports.CallError{Code: transports.CallInternal, Text: err.Error()}
 	}
 	room := responseHeader
 	if in.count > 0 {
-		room += int(min(in.count, ycsb.MaxScanRecords)) * (s.cfg.RecordBytes() + ycsb.MaxKey + recordHeader)
+		room += int(in.count) * (s.cfg.RecordBytes() + ycsb.MaxKey + recordHeader)
 	}
 	answer := newBuffer(min(room, maxAnswer))
 	began := time.Now()
@@ -207,6 +208,7 @@ func (s *service) ServeCall(r *transports.Served) error {
 	}
 	s.calls.Add(1)
 	binary.LittleEndian.PutUint64(out, uint64(took))
+	binary.LittleEndian.PutUint32(out[8:], in.count)
 	answer.b = out
 	r.Response, r.Owner = out, answer
 	return nil
@@ -217,7 +219,7 @@ func (s *service) do(method uint8, in *request, out []byte) ([]byte, error) {
 	case methodGet:
 		return s.store.get(out, in.key)
 	case methodScan:
-		return s.store.scan(out, in.key, int(min(in.count, ycsb.MaxScanRecords)), maxAnswer)
+		return s.store.scan(out, in.key, int(in.count), maxAnswer)
 	case methodPatch:
 		s.look(in.key, int(in.offset), in.value)
 		return out, s.store.patch(in.key, int(in.offset), in.value)

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/rdmaperf/rdmaperf/cmd/rdmaperf/internal/workload/kv/ycsb"
 )
 
 var errNotFound = errors.New("no such record")
@@ -178,7 +180,7 @@ type request struct {
 
 const (
 	requestHeader  = 12
-	responseHeader = 8
+	responseHeader = 12 // the store's time in ns, 8 bytes, and the count that was asked for
 )
 
 // maxAnswer bounds what a scan returns.
@@ -202,6 +204,22 @@ func (m *request) decode(b []byte) error {
 		return errors.New("decode request: key cut off")
 	}
 	m.key, m.value = b[:n:n], b[n:]
+	return nil
+}
+
+// check refuses what a method has no use for: a change on the way that did no harm would be none that anybody sees.
+func (m *request) check(method uint8) error {
+	reads, most := method == methodGet || method == methodScan, uint32(0)
+	switch method {
+	case methodGet:
+		most = 1
+	case methodScan:
+		most = ycsb.MaxScanRecords
+	}
+	if m.offset != 0 && method != methodPatch || reads != (m.count > 0) || m.count > most || reads && len(m.value) > 0 {
+		return fmt.Errorf("decode request: offset %d, count %d and %d bytes of value for method %d", m.offset, m.count,
+			len(m.value), method)
+	}
 	return nil
 }
 

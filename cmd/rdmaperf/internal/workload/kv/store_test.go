@@ -309,6 +309,15 @@ func TestCallsReachTheStore(t *testing.T) {
 			"patch beyond": {methodPatch, request{key: key, offset: 1 << 31, value: field}, transports.CallInternal,
 				"of a record of 200"},
 			"put a part": {methodPut, request{key: key, value: field}, transports.CallInternal, "records have 200"},
+			// What a method ignores would hide a change on the way.
+			"get behind an offset": {methodGet, request{key: key, offset: 1, count: 1}, transports.CallInternal, "offset 1"},
+			"get many":             {methodGet, request{key: key, count: 1 << 16}, transports.CallInternal, "count 65536"},
+			"get with a value":     {methodGet, request{key: key, count: 1, value: field}, transports.CallInternal, "of value"},
+			"scan none":            {methodScan, request{key: key}, transports.CallInternal, "count 0"},
+			"scan too many": {methodScan, request{key: key, count: ycsb.MaxScanRecords + 1}, transports.CallInternal,
+				"count 10001"},
+			"patch with a count":   {methodPatch, request{key: key, count: 1, value: field}, transports.CallInternal, "count 1"},
+			"put behind an offset": {methodPut, request{key: key, offset: 8, value: value}, transports.CallInternal, "offset 8"},
 		} {
 			if _, err := call.do(c.method, c.in); transports.AsCallError(err) == nil ||
 				transports.AsCallError(err).Code != c.code || !strings.Contains(err.Error(), c.text) {
