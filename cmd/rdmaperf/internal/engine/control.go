@@ -41,7 +41,7 @@ import (
 // ends everything.
 const (
 	ControlMagic   = "rdmaperf-control"
-	ControlVersion = 11      // changes when an older peer would misunderstand
+	ControlVersion = 12      // changes when an older peer would misunderstand
 	MaxLine        = 2 << 20 // bounds a control line in bytes: a plan of maxPoints points with their options fits
 	greetingLine   = 4096
 )
