@@ -184,9 +184,7 @@ func (m *Measurement) Phase(ctx context.Context, name string, gen int, lim Limit
 	}
 	switch gen {
 	case GenMeasure, GenAlone, GenBulk:
-		m.clientNoise.add(out.Noise, out.Window)
-		o := m.othersRan(out, report)
-		m.others.Seen, m.others.Most = m.others.Seen+o.Seen, m.others.Most+o.Most
+		m.disturbedBy(out, report)
 		if n := report.Noise; n != nil {
 			m.serverNoise.add(*n, out.Window)
 		}
@@ -296,8 +294,7 @@ func (m *Measurement) Result() reports.Result {
 	}
 	res.Started = m.started.UTC()
 	if m.clientNoise.window == 0 { // of calls, or cut short
-		m.clientNoise.add(out.Noise, out.Window)
-		m.others = m.othersRan(out, m.Report)
+		m.disturbedBy(out, m.Report)
 	}
 	res.Verification, res.Disturbance = m.Sh.Verification(m.compared, out.Ops), m.disturbed()
 	res.RawSamples = m.samples

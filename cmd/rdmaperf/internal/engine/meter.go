@@ -157,34 +157,29 @@ func ProcessNoise(before reports.Noise) reports.Noise {
 	return n
 }
 
-// othersRan is of the windows of both sides. Beside a server elsewhere nothing is known.
-func (m *Measurement) othersRan(out *Outcome, server *PhaseReport) reports.Others {
-	if server == nil || !m.r.client.oneMachine() {
-		return othersRan(out.Window, 0, 0)
+// disturbedBy adds what a window of both sides lost to noise on the client's, and to other programs.
+func (m *Measurement) disturbedBy(out *Outcome, server *PhaseReport) {
+	m.clientNoise.add(out.Noise, out.Window)
+	o := reports.Others{Seen: out.Window, Most: out.Window} // nothing is known beside a server elsewhere
+	if server != nil && m.r.client.oneMachine() {
+		own := out.Usage.CPU
+		if !m.Stack.Caps().InProcess {
+			own += time.Duration(server.CPUSeconds * float64(time.Second))
+		}
+		o = othersRan(out.Window, out.Usage.machine, own)
 	}
-	own := out.Usage.CPU
-	if !m.Stack.Caps().InProcess {
-		own += time.Duration(server.CPUSeconds * float64(time.Second))
-	}
-	return othersRan(out.Window, out.Usage.machine, own)
+	m.others.Seen, m.others.Most = m.others.Seen+o.Seen, m.others.Most+o.Most
 }
 
 // othersRan is how long other programs ran on this machine in a window: what everything on it used beyond the run's own
-// processes, which is known within a tick, and no more than these left of its CPUs. Where the kernel does not count it
-// is the whole window.
+// processes, which is known within a tick. Where the kernel does not count it is the whole window.
 func othersRan(window, machine, own time.Duration) reports.Others {
 	if machine == 0 {
 		return reports.Others{Seen: window, Most: window}
 	}
-	left, seen := max(0, time.Duration(countCPUs())*window-own), max(0, machine-own)
-	return reports.Others{Seen: min(seen, left), Most: min(seen+machineTick, left)}
+	seen := max(0, machine-own)
+	return reports.Others{Seen: seen, Most: seen + machineTick}
 }
-
-// countCPUs is how many CPUs this machine has, also those that this process may not use.
-var countCPUs = sync.OnceValue(func() int {
-	b, _ := os.ReadFile("/proc/stat")
-	return max(bytes.Count(b, []byte("\ncpu")), 1)
-})
 
 func (m *Measurement) disturbed() *reports.Disturbance {
 	d := &reports.Disturbance{}

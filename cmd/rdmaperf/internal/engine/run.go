@@ -48,7 +48,7 @@ type Run struct {
 	slice   int              // from 0
 	began   time.Time        // of the slice
 	before  reports.Noise    // of the process, then
-	used    Usage            // by then
+	used    [2]time.Duration // by the process and by the machine, then
 }
 
 // Add hands over results.
@@ -64,17 +64,22 @@ func (r *Run) Again() bool {
 	return true
 }
 
-func (r *Run) begin() { r.before, r.used, r.began = ReadProcessNoise(), ReadUsage(), time.Now() }
+func (r *Run) begin() {
+	r.before = ReadProcessNoise()
+	r.used[0], r.used[1], _ = ReadCPU()
+	r.began = time.Now()
+}
 
 // take is the results of the slice, with what the process and their workload say of them.
 func (r *Run) take() []reports.Result {
-	window, used := time.Since(r.began), ReadUsage().Minus(r.used)
+	window := time.Since(r.began)
+	own, machine, _ := ReadCPU()
 	results, noise := r.results, ProcessNoise(r.before)
 	for i := range results {
 		// By a clock of its own a device loses nothing to the machine.
 		if results[i].Disturbance == nil && r.Stack.Caps().Clock == nil {
 			d := &reports.Disturbance{Client: &noise}
-			d.OthersRan(othersRan(window, used.machine, used.CPU))
+			d.OthersRan(othersRan(window, machine-r.used[1], own-r.used[0]))
 			d.Judge(window)
 			results[i].Disturbance = d
 		}
